@@ -28,7 +28,7 @@ def _begin_power(player: Any, power: int) -> None:
 
 @inner
 def _change_now(player: Any, cast: Any, tables: Any) -> int:
-    """Returns the row of the change in the cast's current frame, or -1."""
+    """Returns the row of the change (moves.Change) in the cast's current frame, or -1."""
     for index in range(cast.first_change, cast.first_change + cast.changes):
         if tables.changes[index].frame == player.cast_frame:
             return index
@@ -54,7 +54,7 @@ def _apply(change: Any, player: Any, victim: Any) -> None:
 
 @inner
 def _lands(player: Any, cast: Any) -> bool:
-    """Returns whether the cast has a point (moves.toml) that is low enough for the power to end.
+    """Returns whether the cast has a `point` (moves.toml), and it is low enough to end the power.
 
     The first frame of a cast never counts.
     """
@@ -66,12 +66,12 @@ def _lands(player: Any, cast: Any) -> bool:
 
 @inner
 def attack(player: Any, victim: Any, keys: int, direction: int, tables: Any, stage: Any) -> bool:
-    """Plays one frame of the attack. Returns whether it is over.
+    """Plays a frame of the attack. Returns whether the attack is over.
 
     Args:
         player: the attacker, a record of layout.PLAYER.
         victim: the opponent, a record of layout.PLAYER.
-        keys: bits of the keys held.
+        keys: bits of the held keys.
         direction: the direction of the keys: -1 left, 1 right, or 0.
         tables: a record of moves.TABLES.
         stage: a record of layout.STAGE.

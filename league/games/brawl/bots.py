@@ -1,9 +1,9 @@
-"""Plays the scripted bots: each chooses a frame's keys from the state before that frame.
+"""Plays the scripted bots. Each bot chooses a frame's keys from the state before that frame.
 
 Four bots come from the original (constant, random, based, clockwork). Eight more bots are opponents
 for training. Three bots (edge_guarder, mirror, drunk) play only for the evaluator. docs/game.md has
-their numbers. `me` and `opponent` are records of layout.PLAYER. `tactics` has the tactics that
-several bots share, `habits` the two bots that play differently in each match.
+measurements of all bots. `me` and `opponent` are records of layout.PLAYER. tactics.py has the
+tactics that several bots share, and habits.py has the two bots that play differently in each match.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from league.games.brawl.tactics import (
 )
 
 HESITATION: Final = 0.08
-"""Share of frames in which a bot presses no key, which makes matches differ."""
+"""Share of frames in which a bot presses no key, so that its matches differ."""
 KITE_FROM: Final = 5.0
 KITE_CYCLE: Final = 180
 KITE_STRIKES: Final = 55
-"""Frames of each cycle in which the kiter comes in to hit. It keeps away in the other frames."""
+"""Frames of each cycle in which the kiter comes in to hit. In the others it keeps its distance."""
 GUARDS_WITHIN: Final = 3.0
 SPAMMER_CHARGE: Final = 20
 """Largest number of frames for which the sig_spammer charges an attack while its opponent is out of
@@ -59,7 +59,7 @@ CLOCKWORK_SCRIPT: Final = (
     (20, 0),
     *_JUMPS * 5,
 )
-"""(frames, keys held) of the original's clockwork, played once."""
+"""The original's clockwork as (frames, held keys). It is played once."""
 
 # A set of keys for each frame, so that the compiled bot only looks it up.
 _CLOCKWORK_KEYS = np.repeat(
@@ -70,7 +70,7 @@ _CLOCKWORK_KEYS = np.repeat(
 
 @inner
 def _aggressive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Runs up to its opponent all the time and strikes it within reach."""
+    """Always runs up to its opponent, and strikes it within reach."""
     keys = go(me, opponent.x, frame, stage)
     if is_off_stage(me, stage):
         return keys
@@ -84,7 +84,7 @@ def _aggressive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @inner
 def _defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Waits in the middle of its ground, dodges attacks and strikes back in the opening."""
+    """Waits in the middle of its ground, dodges attacks and then strikes back."""
     home = ground_toward(me.side, stage)
     keys = go(me, (stage.solids[home, 0] + stage.solids[home, 2]) / 2.0, frame, stage)
     if is_off_stage(me, stage):
@@ -100,7 +100,7 @@ def _defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @inner
 def _kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Hits and runs: comes in for a blow in some frames, and keeps away in all others."""
+    """Hits and runs: comes in to strike in a part of each cycle, and otherwise keeps away."""
     comes_in = frame % KITE_CYCLE < KITE_STRIKES and opponent.state != rules.KO
     flees = 1.0 if me.x > opponent.x else -1.0
     away = me.x + 2.0 * flees
@@ -156,7 +156,7 @@ def _sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @inner
 def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -> int:
-    """Fetches every weapon that comes, then attacks. Unarmed it waits for a near opponent."""
+    """Fetches every weapon that appears, then attacks. Unarmed, it fights only near opponents."""
     nearest = nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
     if nearest < 0:
         if me.weapon != moves.UNARMED or gap(me, opponent) < 4.0 or is_off_stage(me, stage):
@@ -191,7 +191,7 @@ def _edge_guarder(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @inner
 def _drunk(me: Any, sober_keys: int) -> int:
-    """Replaces each key of `based` by a random key state with probability DRUNKENNESS."""
+    """Replaces each key's state in `sober_keys` by a random state with probability DRUNKENNESS."""
     keys = sober_keys
     for bit in range(len(rules.KEY_NAMES)):
         if share(me) < DRUNKENNESS:
@@ -202,13 +202,13 @@ def _drunk(me: Any, sober_keys: int) -> int:
 
 @inner
 def based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Plays the original's BasedAgent. It never jumps in even frames, the first included."""
+    """Plays the original's BasedAgent. It never jumps in even frames, including frame 0."""
     keys = 0
     if abs(me.x) > BASED_TURNS_BACK:
         keys |= rules.LEFT if me.x > 0 else rules.RIGHT
     elif opponent.state != rules.STUN and opponent.state != rules.KO:
-        # If both players have the same x, as at the same wall, the original goes left. Under the
-        # fair rules the bot goes the way it faces.
+        # If both players have the same x (for example, at the same wall), the original goes left.
+        # Under the fair rules the bot goes in the direction that it faces.
         ahead = opponent.x - me.x
         if ahead == 0.0 and stage.is_fair:
             ahead = me.facing
@@ -249,7 +249,7 @@ def _character_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) ->
 
 @inner
 def bot_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> Any:
-    """Returns the key bits of a bot (index in spec.BOTS) for the frame after `match.frame`."""
+    """Returns the key bits of bot number `bot` (in spec.BOTS) for the frame after `match.frame`."""
     if bot == spec.RANDOM:
         return np.int64(draw(me) & _ALL_KEYS)
     if bot == spec.BASED:

@@ -1,7 +1,8 @@
-"""How the functions of the step are compiled, and how a process gets their machine code.
+"""Compiles the functions of the step, and loads their machine code into a process.
 
-A process that compiles keeps 150 MB of the compiler's memory. So processes load the machine code
-from Numba's cache on disk. If it is not there, a process that then ends compiles it.
+A process that has compiled never frees 150 MB of the compiler's memory. Therefore, processes load
+the machine code from Numba's cache on disk. If the cache lacks it, a short-lived child process
+compiles it.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from league.service import die_with_parent
 
 _njit: Any = njit  # Numba's types leave out some of its options
 inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Compiles a function that only compiled functions call. Its wrappers for other callers would be
-two thirds of the modules that LLVM compiles.
+"""Compiles a function that only compiled functions call. The wrappers for other callers are left
+out, because they would be two thirds of the modules that LLVM compiles.
 """
 
 
@@ -33,8 +34,8 @@ def cached(function: Callable[..., None]) -> Any:
     """Compiles a function that allocates nothing, and caches its machine code if the cache folder
     can be written.
 
-    Numba's allocator is left out (`_nrt`), because a process would have to compile it before it
-    could load the code.
+    Numba's allocator is left out (`_nrt`), because otherwise a process would have to compile the
+    allocator before it could load the code.
     """
     try:
         return _njit(nogil=True, cache=True, _nrt=False)(function)
@@ -45,8 +46,9 @@ def cached(function: Callable[..., None]) -> Any:
 def load(calls: Mapping[Any, tuple[Any, ...]]) -> None:
     """Loads the machine code of functions for calls with these arguments.
 
-    A first call would load the code too, but before that everything that Numba needs to compile,
-    which takes a second and 25 MB. Processes that need the code at the same time compile it once.
+    A first call would load the code too, but it would first load everything that Numba needs for
+    compiling, which takes a second and 25 MB. If several processes need missing code at the same
+    time, it is compiled once.
 
     Args:
         calls: arguments by function. The functions are made by `cached` and are attributes of their
@@ -62,12 +64,12 @@ def load(calls: Mapping[Any, tuple[Any, ...]]) -> None:
             tied = [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable]
             missing = [(f.__module__, f.__name__, types) for f, types in wanted.items()]
             subprocess.run([*tied, "-m", __name__], input=pickle.dumps(missing), check=False)
-            _has_loaded(wanted)  # if it has not, the first call compiles
+            _has_loaded(wanted)  # if this fails too, the first call compiles
 
 
 @global_compiler_lock
 def _has_loaded(wanted: Mapping[Any, tuple[Any, ...]]) -> bool:
-    """Loads functions from the cache. Returns False if one is not there."""
+    """Loads functions from the cache. Returns False if a function is missing."""
     for function, signature in wanted.items():
         if signature not in function.overloads:
             found = function._cache._load_overload(signature, function.targetctx)

@@ -19,16 +19,16 @@ from league.games.brawl.layout import COUNTERS, SOLIDS
 from league.games.brawl.physics import is_on_floor, meets_platform, toward
 
 _SAME: Final = -1
-# Which of A and D is held, in the order of pressing.
+# The held keys of A and D, in the order in which they were pressed.
 NO_WAY, LEFT, RIGHT, LEFT_RIGHT, RIGHT_LEFT = range(5)
-# Counters of jumps and recoveries: places in layout.PLAYER's `jumps`.
+# Counters of jumps and recoveries: indices in layout.PLAYER's `jumps` and `recovery_of`.
 _AIR, _TURN, _ATTACK, _DODGE, _STUN = range(5)
 _UNKNOWN: Final = -1
 
 
 @inner
 def place(player: Any, stage: Any) -> None:
-    """Places a player at its spawn, in the air, without damage or weapon."""
+    """Puts a player at its spawn, in the air, without damage or weapon."""
     player.x, player.y = player.side * stage.spawn_x, stage.spawn_y
     player.vx, player.vy, player.damage = 0.0, 0.0, 0.0
     player.weapon = moves.UNARMED
@@ -69,7 +69,7 @@ def _way(keys: int) -> int:
 
 @inner
 def _remember_ways(player: Any, keys: int, is_fair: int) -> None:
-    """Records which of A and D was pressed last."""
+    """Records which of A and D are held, and which of them was pressed last."""
     pressed, released = keys & ~player.keys, player.keys & ~keys
     side = player.last_way
     if released & rules.LEFT and side != NO_WAY and side != RIGHT:
@@ -108,7 +108,7 @@ def _face(player: Any, direction: int, stage: Any) -> None:
 
 @inner
 def chosen_move(keys: int, grounded: bool) -> int:
-    """Returns the move type that the keys ask for, or NO_MOVE. Heavy beats light."""
+    """Returns the move type that the keys ask for, or NO_MOVE. Heavy overrides light."""
     heavy = keys & rules.HEAVY != 0
     if not heavy and keys & rules.LIGHT == 0:
         return moves.NO_MOVE
@@ -177,7 +177,9 @@ def _begin_move(player: Any, move: int, counter: int, tables: Any, stats: Any) -
 def _on_ground(
     player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any
 ) -> int:
-    """Makes the checks with which every state on the ground begins."""
+    """Makes the checks that come first in every state on the ground. Returns the next state or
+    `_SAME`.
+    """
     direction = _way(keys)
     if pressed & rules.JUMP and on_floor:
         player.vy = -rules.JUMP_SPEED
@@ -201,7 +203,7 @@ def _on_ground(
 def _in_air(
     player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any, stage: Any
 ) -> int:
-    """Plays a frame in the air, also while turning there."""
+    """Plays a frame in the air, including while the player turns in the air."""
     turns = player.state == rules.AIR_TURNAROUND
     counter, direction = (_TURN if turns else _AIR), _way(keys)
     if not turns and direction == -player.facing:
@@ -307,7 +309,7 @@ def _run_for_a_time(player: Any, speed: float, then: int) -> int:
 
 @inner
 def _fly_on(player: Any, source: int) -> int:
-    """Continues in the air with the counts of jumps and recoveries of the state that ends."""
+    """Continues in the air with the jumps and recoveries that the ended state had left."""
     if player.jumps[source] != _UNKNOWN:
         _copy_counts(player, source, _AIR)
         player.jump_waits[0] = 0
@@ -448,7 +450,7 @@ def control(
 
 @inner
 def show_counts(player: Any) -> None:
-    """Writes the jumps and recoveries that the current state shows."""
+    """Writes the jumps and recoveries left that observations show, from the state's counter."""
     counter = _counter(player.state)
     player.air_jumps = max(player.jumps[counter], 0) if counter >= 0 else 0
     player.recoveries = max(player.recovery_of[counter], 0) if counter >= 0 else 0

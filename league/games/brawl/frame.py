@@ -1,6 +1,6 @@
 """Plays a frame of a match: both players act, hit each other, move, and use weapons.
 
-`paid` and `stats` are records of layout.TERMS_ROW and layout.STATS_ROW. The suffixes _0 and _1 are
+`paid` and `stats` are records of layout.TERMS_ROW and layout.STATS_ROW. The suffixes _0 and _1 mean
 seats.
 """
 
@@ -58,8 +58,9 @@ def _act(
 ) -> None:
     """Lets both seats turn their keys into states and speeds, and hit each other.
 
-    Seat 0 acts first, so if both hit in the same frame, only seat 0's hit counts. Under the
-    fair rules, hits take effect after both seats have acted.
+    Seat 0 acts first, and its hit takes effect at once. So if both players would hit in the same
+    frame, only seat 0's hit counts. Under the fair rules, hits take effect after both seats have
+    acted.
     """
     if stage.is_fair:
         player_0.hurt_x, player_0.hurt_y = player_0.x, player_0.y
@@ -86,7 +87,8 @@ def _use_weapons(
 ) -> None:
     drops_0 = pressed_0 & rules.PICK != 0 and player_0.weapon and player_0.state != rules.ATTACK
     drops_1 = pressed_1 & rules.PICK != 0 and player_1.weapon and player_1.state != rules.ATTACK
-    both = drops_0 and drops_1 and stage.is_fair  # else neither weapon would be older
+    # Under the fair rules neither player drops if both do, because neither weapon would be older.
+    both = drops_0 and drops_1 and stage.is_fair
     if drops_0 and not both:
         drop(player_0, match)
     if drops_1 and not both:
@@ -109,7 +111,7 @@ def play_frame(
     stats_0: Any,
     stats_1: Any,
 ) -> None:
-    """Plays one frame of a match with the key bits in `match`."""
+    """Plays a frame of a match with the key bits in `match`."""
     last_distance = gap(player_0, player_1)
     match.frame += 1
     pressed_0, pressed_1 = match.keys_0 & ~player_0.keys, match.keys_1 & ~player_1.keys

@@ -36,10 +36,10 @@ class BrawlGame(BatchedGame):
         stage: a name in `stage.STAGES`.
         rules: "ai2" for the original's rules, or "fair" (docs/game.md).
         variation: 0 to 1, how much every match differs from the original (variation.py).
-        loop: the original's "run_match", which its tournament uses, or "env.step" alone.
-        max_frames: time limit in frames. None is 90 s.
-        threads: threads that share the rows of a step. Results don't depend on their number. A
-            learner needs a second core more than the game does, so the default is 1
+        loop: "run_match", the original's loop for its tournament, or "env.step" without it.
+        max_frames: time limit in frames. None means 90 s.
+        threads: number of threads that share the rows of a step. It doesn't change results. The
+            default is 1, because a second core helps the learner more than the game
             (docs/benchmarks.md).
 
     Raises:
@@ -90,13 +90,13 @@ class BrawlGame(BatchedGame):
         self._pool = ThreadPoolExecutor(len(self._parts) - 1) if len(self._parts) > 1 else None
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
-        """Begins new matches. `next_seeds_N` of their rows becomes seed + 1."""
+        """Begins new matches, and sets `next_seeds_N` of their rows to seed + 1."""
         seeds_N, where_N = self.checked_seeds(seeds, where)
         reset_matches(where_N, seeds_N, self._arrays)
         self.next_seeds_N[where_N] = seeds_N[where_N] + np.uint64(1)
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Plays `frames` frames with the same keys held."""
+        """Plays `frames` frames while the same keys are held."""
         actions_N2A = self.checked_actions(actions_N2A, frames)
         if self._plans_N2 is None and (self.bots_N2 >= PLANNER).any():
             self._plans_N2 = self._no_plans()
@@ -114,7 +114,7 @@ class BrawlGame(BatchedGame):
             other.result()
 
     def _step(self, first: int, last: int, actions_N2A: NDArray[np.uint8], frames: int) -> None:
-        """Steps the rows `first` to `last` - 1 and touches no other row."""
+        """Plays the rows `first` to `last` - 1, and touches no other row."""
         max_frames, scratch = self.spec.max_frames, self._scratch()
         step_matches(first, last, actions_N2A, frames, max_frames, self._arrays, scratch)
 
@@ -136,7 +136,7 @@ class BrawlGame(BatchedGame):
             self._pool = None
 
     def own_state(self) -> dict[str, NDArray]:
-        """Returns the records as bytes."""
+        """Returns the records of players, matches and plans as bytes."""
         state = {
             "players": self._players_N2.view(np.uint8),
             "matches": self._matches_N.view(np.uint8),
@@ -144,21 +144,21 @@ class BrawlGame(BatchedGame):
         return state if self._plans_N2 is None else state | {"plans": self._plans_N2.view(np.uint8)}
 
     def load(self, state: dict[str, NDArray]) -> None:
-        """Continues from a state that `save` returned. It has plans if planners have played."""
+        """Continues from a state that `save` returned. It has plans only if planners have played."""
         self._plans_N2 = self._no_plans() if "plans" in state else None
         super().load(state)
 
     def rules_text(self) -> str:
-        """Adds the options and the memory layout of the records."""
+        """Returns the text of the rules, with the options and the memory layout of the records."""
         return f"{super().rules_text()} {self._options} {layout.PLAYER.descr} {layout.MATCH.descr}"
 
     def played_N2A(self) -> NDArray[np.uint8]:
-        """Returns the keys that both seats, bots too, held in the last frame, [N, 2, A]."""
+        """Returns the keys that both seats held in the last frame, [N, 2, A], including bots."""
         bits_N2 = np.stack([self._matches_N["keys_0"], self._matches_N["keys_1"]], axis=1)
         return (bits_N2[..., None] >> np.arange(len(KEY_NAMES)) & 1).astype(np.uint8)
 
     def frame(self, match: int) -> dict:
-        """Returns a match as a dict: stage in units, players with state, keys and move."""
+        """Returns a match's current state: the stage in units, the players, and the weapons."""
         now = self._matches_N[match]
         return {
             "game": self.spec.name,

@@ -1,8 +1,8 @@
 """Plays the two bots whose habits are drawn for each match: `camper` and `fencer`.
 
-A bot without habits plays each match alike, and an agent learns one answer to it. Rule-based agents
-that people write differ in where they wait, how near an opponent may come and when they strike.
-`me` and `opponent` are records of layout.PLAYER.
+A bot without habits plays the same way in each match, and an agent needs to learn only one answer
+to it. Rule-based agents that people write differ in where they wait, how near they let an opponent
+come and when they strike. `me` and `opponent` are records of layout.PLAYER.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from league.games.brawl.tactics import (
 )
 
 CAMPS: Final = (2.5, 6.5)
-"""Nearest and farthest camp from the middle of the stage, units."""
+"""Smallest and largest distance of a camp from the middle of the stage, in units."""
 ON_PLATFORM: Final = 0.35
 """Share of matches in which the camp is the moving platform."""
 _HABIT_SALT: Final = 1 << 40
 (CAMP, SIDE, MOVES_CAMP, STAYS, DODGES, REACH, FAVOURITE, DISTANCE) = range(8)
 (HOPS, FETCHES, HUNTS_ARMED, SLOWNESS, READINESS, FOLLOWS, WAITS, COMES_IN) = range(8, 16)
 _WORTH: Final = 16
-"""The habit that weighs the first move. The next moves have the next habits."""
+"""Number of the habit that weighs move type 0. Move type m has the habit `_WORTH + m`."""
 
 
 @inner
 def habit(match: Any, me: Any, number: int) -> float:
-    """Returns the number in [0, 1) of a player's habit, the same in all frames of a match."""
+    """Returns the value in [0, 1) of a player's habit, which is constant in a match."""
     salt = np.uint64(_HABIT_SALT + 2 * number + (1 if me.side > 0 else 0))
     return (stream_of(match.seed, salt) >> np.uint64(11)) * 2.0**-53
 
@@ -70,7 +70,7 @@ def _ride(me: Any, match: Any, stage: Any) -> int:
 
 @inner
 def _wait(me: Any, match: Any, stage: Any, side: int) -> int:
-    """Returns the keys to the player's camp on this side, which may be the moving platform."""
+    """Returns the keys that take the player to its camp on this side, or to the moving platform."""
     where = habit(match, me, CAMP)
     if where < ON_PLATFORM:
         return _ride(me, match, stage)
@@ -93,11 +93,11 @@ def _strike(match: Any, me: Any, dx: float) -> int:
 
 @inner
 def camper(me: Any, opponent: Any, match: Any, stage: Any) -> int:
-    """Waits at a camp, armed if it can, and strikes an opponent that comes.
+    """Waits at a camp, if possible with a weapon, and strikes an opponent that comes near.
 
-    Its habits say where the camp is and how long it stays there, how far it goes for a weapon,
-    whether it attacks once it has one, how near an opponent may come, and how it strikes, jumps and
-    dodges.
+    Its habits decide where the camp is and how long it stays there, how far it goes for a weapon,
+    whether it attacks once it is armed, how near it lets an opponent come, and how it strikes,
+    jumps and dodges.
     """
     frame, near = match.frame, gap(me, opponent)
     side = me.side if habit(match, me, SIDE) < 0.6 else -me.side
@@ -137,13 +137,14 @@ def camper(me: Any, opponent: Any, match: Any, stage: Any) -> int:
 
 
 def _first_hits() -> NDArray[np.float64]:
-    """Returns the first frame of each attack that hits, the area that it hits, and its damage.
+    """Returns when each attack first hits, the area that it hits then, and its damage.
 
-    Heavy attacks on the ground are charged as short as possible.
+    Heavy attacks on the ground are released as soon as possible.
 
     Returns:
-        For each weapon and move: the frame, the area's x from and to and y from and to in front of
-        the attacker (units), and the damage. All are -1 for moves that the weapon lacks.
+        For each weapon and move: the frame, the area relative to the attacker (left, right, top and
+        bottom, in units, for an attacker that faces right), and the damage. All numbers are -1 for
+        moves that the weapon lacks.
     """
     hits_WM6 = np.full((len(moves.WEAPON_NAMES), moves.MOVE_TYPES, 6), -1.0)
     for (weapon, move), powers in moves.all_moves().items():
@@ -166,9 +167,9 @@ _HITS_WM6 = _first_hits()
 
 @inner
 def _will_hit(attacker: Any, target: Any, move: int, frames: float, margin: float) -> bool:
-    """Returns whether a move hits the target after `frames` if both keep their speeds.
+    """Returns whether a move will hit the target after `frames` if both players keep their speeds.
 
-    `margin` (units) shrinks the target's body. A negative margin enlarges it.
+    `margin` shrinks the target's body, in units on each side. A negative margin enlarges it.
     """
     hit = _HITS_WM6[attacker.weapon, move]
     if hit[0] < 0.0:
@@ -189,7 +190,7 @@ def _will_hit(attacker: Any, target: Any, move: int, frames: float, margin: floa
 
 @inner
 def _keys_of(move: int, dx: float) -> int:
-    """Returns the keys that start a move toward the side of `dx`."""
+    """Returns the keys that start a move in the direction of `dx`."""
     if move == moves.NLIGHT or move == moves.NAIR:
         return rules.LIGHT
     if move == moves.SLIGHT or move == moves.SAIR:
@@ -207,7 +208,7 @@ def _keys_of(move: int, dx: float) -> int:
 def _thrust(me: Any, opponent: Any, match: Any, stage: Any) -> int:
     """Returns the keys of the best attack that will hit, or 0 if no attack will.
 
-    An attack is worth its damage by the frames that it takes, weighted by the habit for the move.
+    An attack's value is its damage divided by its frames, weighted by the habit for the move.
     """
     if opponent.state == rules.KO or (opponent.state == rules.DODGE and opponent.state_left > 4):
         return 0
@@ -236,7 +237,7 @@ def _thrust(me: Any, opponent: Any, match: Any, stage: Any) -> int:
 
 @inner
 def _is_threatened(me: Any, opponent: Any, within: float) -> bool:
-    """Returns whether the opponent's attack will hit within so many frames."""
+    """Returns whether the opponent's attack will hit in the next `within` frames."""
     if opponent.state != rules.ATTACK:
         return False
     left = _HITS_WM6[opponent.weapon, opponent.move, 0] - opponent.move_frame
@@ -245,13 +246,13 @@ def _is_threatened(me: Any, opponent: Any, within: float) -> bool:
 
 @inner
 def fencer(me: Any, opponent: Any, match: Any, stage: Any) -> int:
-    """Attacks when an attack will hit, otherwise keeps out of reach, and dodges.
+    """Attacks when an attack will hit, and otherwise dodges and keeps out of reach.
 
-    Its habits say at which distance and where it waits, which attacks it prefers, how readily it
+    Its habits decide where and at which distance it waits, which attacks it prefers, how readily it
     attacks, and how often it dodges, fetches weapons, comes in and follows a stunned opponent.
     """
     frame = match.frame
-    if me.state == rules.ATTACK:  # no key: a key held would charge a heavy attack
+    if me.state == rules.ATTACK:  # presses no key, because a held key would charge a heavy attack
         return back_on_stage(me, opponent.x, frame, stage) if is_off_stage(me, stage) else 0
     threatened = _is_threatened(me, opponent, 3.0)
     if threatened and me.dodge_wait == 0 and share(me) < 0.35 * habit(match, me, DODGES):

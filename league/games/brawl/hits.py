@@ -31,10 +31,10 @@ def capsules_meet(
     """Returns whether two capsules overlap as in the original.
 
     The original truncates the corners and sizes of the rectangle between a capsule's two circles to
-    whole units. So most rectangles shrink to a point. Some hits are due to this point alone.
+    whole units, so most rectangles shrink to a point. Some hits happen only because of this point.
 
     Args:
-        x, y: middle of the first capsule, units.
+        x, y: middle of the first capsule, in units.
         w, h: its width and height.
         u, v: middle of the second capsule.
         other_w, other_h: its width and height.
@@ -81,9 +81,9 @@ def capsules_meet(
 def capsules_overlap(
     x: float, y: float, w: float, h: float, u: float, v: float, other_w: float, other_h: float
 ) -> bool:
-    """Returns whether two capsules overlap, by the distance of their segments.
+    """Returns whether two capsules overlap, from the distance between their axes.
 
-    It has the same arguments as `capsules_meet`.
+    The arguments are the same as for `capsules_meet`.
     """
     r, other_r = min(w, h) / 2.0, min(other_w, other_h) / 2.0
     dx = max(abs(x - u) - (w / 2.0 - r) - (other_w / 2.0 - other_r), 0.0)
@@ -95,7 +95,7 @@ def capsules_overlap(
 def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> bool:
     """Returns whether a capsule overlaps a player's hurt capsule.
 
-    The hurt capsule is at the place where the player last acted.
+    The hurt capsule is at the position in which the player last acted.
     """
     u, v = player.hurt_x, player.hurt_y
     if stage.is_fair:
@@ -107,9 +107,9 @@ def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> 
 def is_open(victim: Any, stage: Any) -> bool:
     """Returns whether the victim can be hit. A dodging victim can't.
 
-    As in the original, a knocked-out player can be hit. Seat 0 acts first, so seat 1's hit is
-    checked against seat 0's new state. Under the fair rules the state at the start of the frame
-    counts, and a knocked-out player can't be hit.
+    As in the original, a knocked-out player can be hit. Seat 0 acts first, so a hit by seat 1 is
+    checked against seat 0's new state. Under the fair rules the state at the start of the frame is
+    checked, and a knocked-out player can't be hit.
     """
     if stage.is_fair:
         return victim.last_state != rules.DODGE and victim.last_state != rules.KO
@@ -134,16 +134,16 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
     """Returns the knockback Δv = 0.096·(fixed + variable·(X/70 + X²/12000)), u/s.
 
     Args:
-        damage: X, the victim's damage with this hit.
+        damage: X, the victim's damage including this hit.
         fixed: the cast's fixed force.
-        variable: the cast's force by damage.
+        variable: the cast's force that grows with the damage.
     """
     return rules.FORCE_TO_SPEED * (fixed + variable * (damage / 70.0 + damage * damage / 12000.0))
 
 
 @inner
 def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> None:
-    """Records a hit on the victim, which `land` applies. A power hits only once. If it
+    """Records a hit on the victim, which `land` applies. A power strikes only once. If the cast
     `pulls` the victim, the hit has no knockback.
     """
     if attacker.power_has_struck:
@@ -157,7 +157,7 @@ def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> No
 
 @inner
 def land(attacker: Any, victim: Any, on_floor: bool, stats: Any) -> None:
-    """Applies to the victim the hit, pull and placement that the attacker caused in this frame."""
+    """Applies the hit, pull and placement that the attacker caused in this frame to the victim."""
     if victim.struck:
         after = min(victim.damage + victim.struck_damage, rules.MAX_DAMAGE)
         attacker.dealt += after - victim.damage

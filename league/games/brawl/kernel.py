@@ -1,7 +1,7 @@
-"""Compiles the step: N matches and any number of frames in a call without the interpreter lock.
+"""Compiles the step, which plays frames of N matches in a call without the interpreter lock.
 
 Shape suffixes: N matches, 2 seats, 1 record, A keys. `paid` and `stats` are records of
-layout.TERMS_ROW and layout.STATS_ROW. The suffixes _0 and _1 are seats.
+layout.TERMS_ROW and layout.STATS_ROW. The suffixes _0 and _1 mean seats.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
 
 @inner
 def begin(n: int, seed: Any, arrays: Any) -> None:
-    """Begins a match in row `n`. The match follows from its seed and the keys alone."""
+    """Begins a match in row `n`. Only the seed and the keys determine how the match goes."""
     stage_1, _tables, players_N2, matches_N, views_N21, stats_N21, no_stats_1 = arrays[:7]
     player_0, player_1, match, stage = players_N2[n, 0], players_N2[n, 1], matches_N[n], stage_1[0]
     match.seed = seed
@@ -66,7 +66,7 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
 
 @inner
 def _outcome(stocks_0: int, stocks_1: int, frame: int, max_frames: int) -> float:
-    """Returns seat 0's outcome (1, 0.5 or 0) by both seats' stocks, or -1 while the match runs."""
+    """Returns seat 0's outcome (1, 0.5 or 0) from both players' stocks, or -1 during the match."""
     if stocks_0 > 0 and stocks_1 > 0 and frame < max_frames:
         return -1.0
     if stocks_0 == stocks_1:
@@ -83,7 +83,7 @@ def _key_bits(actions_N2A: Any, n: int, seat: int) -> int:
 
 
 def _sources_digest() -> str:
-    """Returns a digest of this folder's sources, from which the step is compiled."""
+    """Returns a digest of the sources in this folder, because the step is compiled from them."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -94,9 +94,9 @@ def _compiled(sources: str) -> tuple[Any, Any]:
     """Returns both functions, cached on disk under the digest of their sources.
 
     Numba itself checks only the function's own file, so after an edit of another module it would
-    reuse old machine code. But the values in a closure are part of Numba's cache key. So both
-    are closures over the digest. `arrays` is `BrawlGame._arrays`, and `scratch` is
-    `BrawlGame._scratch`: None if no planner plays.
+    reuse old machine code. The values in a closure are part of Numba's cache key, so both functions
+    are closures over the digest. `arrays` is `BrawlGame._arrays`, and `scratch` is the result of
+    `BrawlGame._scratch()`, which is None if no planner plays.
     """
 
     @cached
@@ -137,7 +137,7 @@ def _compiled(sources: str) -> tuple[Any, Any]:
             for _frame in range(frames):
                 keys_0 = held_0 if bot_0 < 0 else bot_keys(bot_0, player_0, player_1, match, stage)
                 keys_1 = held_1 if bot_1 < 0 else bot_keys(bot_1, player_1, player_0, match, stage)
-                if scratch is not None:  # otherwise Numba compiles no planner
+                if scratch is not None:  # if it is None, Numba leaves the planners out
                     if bot_0 >= spec.PLANNER:
                         keys_0 = planner_keys(n, 0, bot_0, arrays, max_frames, scratch)
                     if bot_1 >= spec.PLANNER:

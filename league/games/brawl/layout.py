@@ -1,8 +1,8 @@
-"""Defines the memory layout of a match: records of named numbers, no Python objects.
+"""Defines the memory layout of a match: records of named numbers, without Python objects.
 
-The compiled step gets pointers to records and never a slice of an array. A slice costs an atomic
-update of a reference count, and such updates took most of a step's time. The step writes
-observations, terms and statistics into the caller's float32 arrays, which it sees as records.
+The compiled step gets pointers to records and never a slice of an array, because the atomic updates
+of slices' reference counts would take most of a step's time. The step writes observations, terms
+and statistics into the caller's float32 arrays, which it sees as records.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ STATS: Final = (
     *("damage_dealt", "damage_taken", "knockouts", "falls", "attacks", "hits", "jumps", "dodges"),
     *("air_frames", "distance_sum", "speed_sum", "pickups", "keys_pressed", "spawn_side"),
 )
-"""Totals of one player over a match."""
+"""Totals of a player over a match."""
 
 PLACES: Final = 6
 """Number of places for weapons (weapons.py)."""
 SLOTS: Final = 4
-"""Number of places that an observation shows, the first ones."""
+"""Number of places for weapons that an observation shows, starting with the first."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
-"""Largest number of frames that the platform takes for its way there and back (stage.py)."""
+"""Largest number of frames in a round trip of the platform (stage.py)."""
 COUNTERS: Final = 5
 """Number of states that count jumps: in the air, turning in the air, attacking, dodging, and
 stunned.
@@ -44,37 +44,40 @@ FIELDS: Final = (
     *(f"slot{slot}_{field}" for slot in range(SLOTS) for field in ("x", "y", "type")),
     *PLATFORM_FIELDS,
 )
-"""The numbers in a half of an observation, in their order."""
+"""The numbers in a half of an observation, in order."""
 
 BODY: Final = (
     *("x", "y", "vx", "vy"),  # units and u/s, y down
-    *("bias_vx", "bias_vy"),  # u/s in the next frame alone, which removes overlap
+    *("bias_vx", "bias_vy"),  # u/s, only in the next frame, to remove overlap
 )
-"""Fields that every body has, a player's and a weapon's."""
+"""Fields of every body (a player or a weapon)."""
 CONTACTS: Final = (
-    # Each for the two grounds and the platform.
+    # Each field has a value for each ground and for the platform.
     ("normal", np.int32, (SOLIDS + 1,)),  # contact normal, or physics.NONE
-    ("frames_apart", np.int32, (SOLIDS + 1,)),  # since they touched
+    ("frames_apart", np.int32, (SOLIDS + 1,)),  # frames since they last touched
     ("normal_impulse", np.float64, (SOLIDS + 1,)),  # accumulated in the last frame, u/s
     ("friction_impulse", np.float64, (SOLIDS + 1,)),
 )
 BOX = np.dtype(
     [
         *((name, np.float64) for name in ("left", "top", "right", "bottom")),
-        ("fitted", np.int64),  # frame in which the box was fitted
+        ("fitted", np.int64),  # frame in which the box was last fitted
     ]
 )
-"""A fat box, somewhat wider than its body and fitted again when the body leaves it (physics.py)."""
+"""A fat box, somewhat larger than its body. When the body leaves it, it is fitted again
+(physics.py).
+"""
 
 PLAYER = np.dtype(
     [
         *((name, np.float64) for name in BODY),
         *CONTACTS,
         ("damage", np.float64),
-        # Place of the capsule against which the opponent's hit boxes are tested.
+        # Position of the hurt capsule, against which the opponent's hit boxes are tested.
         ("hurt_x", np.float64),
         ("hurt_y", np.float64),
-        # Own random numbers (splitmix64), so that a bot plays the same in either seat.
+        # State of the player's own random numbers (splitmix64), so that a bot plays the same in
+        # either seat.
         ("random", np.uint64),
         ("side", np.int32),  # spawn side: -1 left, +1 right
         ("facing", np.int32),  # -1 left, +1 right
@@ -84,19 +87,19 @@ PLAYER = np.dtype(
         ("keys", np.int32),  # bits held in the last frame
         ("last_way", np.int32),  # which of A and D was pressed last: control.LEFT_RIGHT and so on
         ("past_keys", np.int32, (MIRROR_DELAY,)),  # of match frame f at f % MIRROR_DELAY
-        # Jumps and recoveries left. Each state has its own count: they differ after a hit.
+        # Jumps and recoveries left. Each state has its own count, because they differ after a hit.
         ("jumps", np.int32, (COUNTERS,)),
         ("recovery_of", np.int32, (COUNTERS,)),
         ("jump_waits", np.int32, (2,)),
-        ("air_jumps", np.int32),  # as the current state shows
+        ("air_jumps", np.int32),  # left in the current state, as observations show it
         ("recoveries", np.int32),
         # Frames left.
         ("dodge_wait", np.int32),
         ("state_left", np.int32),  # of a turn, Dodge, Dash, BackDash, Taunt, KO
         ("stun_left", np.int32),
         ("is_grounded_dodge", np.int32),
-        ("last_state", np.int32),  # as the frame began
-        # The attack being made.
+        ("last_state", np.int32),  # state at the start of the frame
+        # The current attack.
         ("weapon", np.int32),
         ("move", np.int32),  # 0, or a move type of moves.py
         ("move_frame", np.int32),
@@ -109,7 +112,7 @@ PLAYER = np.dtype(
         ("power_has_hit", np.int32),  # a box of the power has met the opponent
         ("power_has_struck", np.int32),  # the power has hurt the opponent
         ("move_has_hit", np.int32),
-        ("charged", np.int32),  # frames that the attack has been held back, 0 once it is released
+        ("charged", np.int32),  # frames for which the attack was charged so far, 0 after release
         # Pending effects of the opponent's attack on this player.
         ("struck", np.int32),  # 1 after a hit
         ("struck_damage", np.float64),
@@ -123,7 +126,7 @@ PLAYER = np.dtype(
         ("is_put", np.int32),
         ("put_x", np.float64),
         ("put_y", np.float64),
-        ("push_x", np.float64),  # of hits and pulls, added to the speed when it acts next
+        ("push_x", np.float64),  # speed of hits and pulls, added when the player acts next
         ("push_y", np.float64),
         ("stun_due", np.int32),
         # Events of this frame, for rewards and statistics.
@@ -133,7 +136,7 @@ PLAYER = np.dtype(
         ("fell", np.int32),
         ("equipped", np.int32),  # weapon picked up, or 0
         ("dropped", np.int32),  # weapon dropped, or 0
-        ("no_pick_until", np.int32),  # frame from which it may take a dropped weapon again
+        ("no_pick_until", np.int32),  # first frame in which it may take a dropped weapon again
         ("moved_by_hand", np.int32),  # knocked out or respawned: no displacement is counted
     ],
     align=True,
@@ -143,14 +146,14 @@ WEAPON = np.dtype(
     [
         *((name, np.float64) for name in BODY),
         *CONTACTS,
-        ("shown_x", np.float64),  # where it appeared, which the observation shows
+        ("shown_x", np.float64),  # position at which it appeared, which observations show
         ("shown_y", np.float64),
-        ("random", np.uint64),  # a spawner's own numbers
+        ("random", np.uint64),  # state of a spawner's own random numbers
         ("type", np.int32),  # 0 for nothing, else moves.SPEAR or moves.HAMMER
-        ("ready", np.int32),  # frame from which it can be taken
+        ("ready", np.int32),  # first frame in which it can be taken
         ("leaves", np.int32),  # frame in which it disappears
-        ("comes", np.int32),  # frame in which the spawner shows the next one
-        ("cooldown", np.int32),  # a spawner's, frames
+        ("comes", np.int32),  # frame in which the spawner shows the next weapon
+        ("cooldown", np.int32),  # the spawner's cooldown, in frames
     ],
     align=True,
 )
@@ -165,10 +168,10 @@ MATCH = np.dtype(
         ("keys_0", np.int32),
         ("keys_1", np.int32),
         ("weapons_lying", np.int32),
-        ("last_cleared", np.int32),  # frame in which a dropped weapon was last taken away
+        ("last_cleared", np.int32),  # frame in which a dropped weapon was last removed
         # How this match differs from the original (variation.py).
         ("random", np.uint64),
-        ("platform_ahead", np.int32),  # frames by which the platform starts ahead on its way
+        ("platform_ahead", np.int32),  # number of frames by which the platform's path is shifted
         ("friction", np.float64),  # factor of the usual friction
         ("keys_late", np.int32),  # 1: keys take effect a frame late
         ("late_keys_0", np.int32),
@@ -177,8 +180,8 @@ MATCH = np.dtype(
         ("platform_y", np.float64),
         ("platform_vx", np.float64),
         ("platform_vy", np.float64),
-        ("boxes", BOX, (3,)),  # of the platform and both players
-        ("order", np.int32, (3,)),  # their numbers, from left to right
+        ("boxes", BOX, (3,)),  # fat boxes of the platform and both players
+        ("order", np.int32, (3,)),  # numbers of the boxes in the tree, from left to right
         ("weapons", WEAPON, (PLACES,)),
     ],
     align=True,
@@ -187,7 +190,7 @@ MATCH = np.dtype(
 STAGE = np.dtype(
     [
         ("solids", np.float64, (SOLIDS, 4)),  # left, top, right, bottom
-        ("period", np.int32),  # frames of the platform's way there and back
+        ("period", np.int32),  # frames of the platform's round trip
         ("path", np.float64, (PLATFORM_PERIOD, 4)),  # x, y, vx, vy of the platform, by frame
         ("is_fair", np.int32),  # rules.FAIR
         ("variation", np.float64),  # from 0 to 1
@@ -197,7 +200,7 @@ STAGE = np.dtype(
         ("blast_y", np.float64),
         ("spawn_x", np.float64),
         ("spawn_y", np.float64),
-        ("spawner_near", np.float64),  # x of weapons is drawn from near to far, on either side
+        ("spawner_near", np.float64),  # bounds from which a weapon's distance |x| is drawn
         ("spawner_far", np.float64),
         ("spawner_right_y", np.float64),
         ("spawner_left_y", np.float64),
@@ -219,10 +222,10 @@ PLAN = np.dtype(
 """A planner's plan (planner.py)."""
 
 STATS_ROW = np.dtype([(name, np.float32) for name in STATS])
-"""One player's totals: a row of `stats_N2S`, by name."""
+"""A player's totals: a row of `stats_N2S`, by name."""
 
 TERMS_ROW = np.dtype([(name, np.float32) for name in TERMS])
-"""One seat's reward terms: a row of `reward_terms_N2K`, by name."""
+"""A seat's reward terms: a row of `reward_terms_N2K`, by name."""
 
 HALF = np.dtype(
     [

@@ -1,6 +1,6 @@
 """Reads the 33 moves from moves.toml, which explains them, and packs them for the compiled step.
 
-A move begins with its first power, and ends after a power that no other power follows.
+A move begins with its first power, and ends with a power that has no next power.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STEERED: Final = 2
 BRAKES: Final = 4
 """The attacker's sideways speed falls as in the air."""
 HITS_AGAIN: Final = 8
-"""The power hits a player that an earlier power of the move has hit, at any distance."""
+"""If an earlier power of the move has hit, this power hits too, at any distance."""
 
 
 _KINDS: Final = {
@@ -60,14 +60,14 @@ _KINDS: Final = {
 
 
 class Change(NamedTuple):
-    """Changes speeds and places in one frame of a cast.
+    """Changes speeds and positions in a frame of a cast.
 
     Attributes:
-        vx, vy: the attacker's new speed, None to keep it.
-        damp, add: factor and summand of the attacker's sideways speed.
+        vx, vy: the attacker's new speed, or None to keep it.
+        damp, add: the attacker's sideways speed is multiplied by `damp`, then `add` is added.
         target: (x, y, rate) of a pull on the victim.
-        victim_vy: the victim's new speed.
-        victim_at: the place where the victim is put.
+        victim_vy: the victim's new downward speed, or None to keep it.
+        victim_at: the position to which the victim is moved.
     """
 
     frame: int
@@ -81,7 +81,7 @@ class Change(NamedTuple):
 
 
 class Cast(NamedTuple):
-    """Takes `startup` frames, then `active` frames in which its boxes (x, y, width, height) hit."""
+    """Has `startup` frames, then `active` frames in which its boxes (x, y, width, height) hit."""
 
     startup: int
     active: int
@@ -95,7 +95,7 @@ class Cast(NamedTuple):
 
 
 class Power(NamedTuple):
-    """Plays a part of a move. `hit`, `miss` and `ground` number the next powers, or are -1."""
+    """Describes a part of a move. `hit`, `miss` and `ground` number the next powers, or are -1."""
 
     casts: tuple[Cast, ...]
     recovery: int = 0
@@ -121,7 +121,7 @@ def _power(row: dict[str, Any]) -> Power:
 
 @cache
 def all_moves() -> Mapping[tuple[int, int], tuple[Power, ...]]:
-    """Reads moves.toml: the powers of each move, by (weapon, move type)."""
+    """Reads moves.toml. Returns the powers of each move, by (weapon, move type)."""
     text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
     return {
         (WEAPON_NAMES.index(weapon), NLIGHT + _NAMES.index(name)): tuple(map(_power, powers))
@@ -152,7 +152,7 @@ BOX_ROW = np.dtype([(name, np.float64) for name in ("x", "y", "width", "height")
 CHANGE_ROW = np.dtype(
     [
         *((name, np.int32) for name in ("frame", "has_target", "moves_victim")),
-        # The new speed is factor * speed + shift, for a victim too.
+        # The new speed is factor * speed + shift, for the victim as well.
         *((name, np.float64) for name in ("factor_x", "shift_x", "factor_y", "shift_y")),
         *((name, np.float64) for name in ("victim_factor_y", "victim_shift_y")),
         *((name, np.float64) for name in ("target_x", "target_y", "rate")),
@@ -170,7 +170,7 @@ TABLES = np.dtype(
     ],
     align=True,
 )
-"""All rows as the compiled step reads them."""
+"""All rows, in the form that the compiled step reads."""
 
 
 def _power_row(power: Power, first_power: int, first_cast: int) -> tuple[float, ...]:
@@ -200,7 +200,7 @@ def _change_row(change: Change) -> tuple[float, ...]:
 
 
 def move_tables() -> NDArray[np.void]:
-    """Packs all moves for the compiled step: an array of one record of `TABLES`."""
+    """Packs all moves for the compiled step, into an array with a single record of `TABLES`."""
     tables_1 = np.zeros(1, TABLES)
     powers: list[tuple[float, ...]] = []
     casts: list[tuple[float, ...]] = []

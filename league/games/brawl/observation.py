@@ -1,7 +1,7 @@
 """Writes the 74 numbers that a seat sees: two halves, and the keys that it held in the last frame.
 
-The seat's own half comes first, then the opponent's, in the same layout. A half depends on its
-player and the match alone, so the view is the same from each seat.
+The seat's own half comes first, then the opponent's, in the same layout. A half depends only on its
+player and the match, so both seats see the same.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from league.games.brawl.weapons import SPAWNERS
 
 VELOCITY_SCALE: Final = 12.0
 MOST_SPEED: Final = 10.0
-"""Larger speeds show as this speed, as in the original."""
+"""Larger speeds are shown as this speed, as in the original."""
 STUN_SCALE: Final = 17.0
 _RANDOM: Final = 1
-"""Type of every weapon on a spawner. A dropped weapon shows its type plus 1."""
+"""The type that every weapon on a spawner shows. A dropped weapon shows its type plus 1."""
 
 
 @inner
@@ -32,7 +32,7 @@ def _clipped(value: float) -> float:
 
 @inner
 def _squashed(speed: float) -> float:
-    """Returns tanh(speed / 12). The exponential takes a third of the time of the library's tanh."""
+    """Returns tanh(speed / 12). The exponential takes a third of the time of `math.tanh`."""
     speed = min(max(speed, -MOST_SPEED), MOST_SPEED)
     return 1.0 - 2.0 / (math.exp(speed * (2.0 / VELOCITY_SCALE)) + 1.0)
 

@@ -1,20 +1,20 @@
-"""Moves bodies in contact with the two grounds and the platform, one frame at a time.
+"""Moves bodies that collide with the two grounds and the platform, frame by frame.
 
 The original leaves this to Chipmunk (pymunk 6.2.1). This module follows Chipmunk's method for
-bodies that don't rotate, in the sequence of cpSpaceStep. Bodies move first. Then an impulse at each
-contact stops the speed into the other body, and a friction impulse acts along it. If a body
-overlaps another by more than SLOP, its bias velocity removes a share of the overlap in the next
-frame. So a body that lands sinks in a little and rests there.
+bodies that don't rotate, in the order of cpSpaceStep. Bodies move first. Then an impulse at each
+contact stops the motion into the other body, and a friction impulse acts along the surface. If a
+body overlaps another by more than SLOP, its bias velocity removes a share of the overlap in the
+next frame. As a result, a body that lands sinks in a little and rests there.
 
-If a body touches a ground and the platform, the contact that is solved last decides. Chipmunk finds
-contacts by a binary tree, whose leaves are fat boxes (somewhat wider than the bodies). A body that
-leaves its fat box gets a new box, and its leaf is inserted to the left of the leaf whose box has to
-grow less. The tree here holds the platform and the two players. With three leaves only their order
-from left to right matters, so the match keeps that order alone.
+If a body touches a ground and the platform, the contact that is solved last prevails. Chipmunk
+finds contacts with a binary tree, whose leaves are fat boxes (somewhat larger than the bodies). A
+body that leaves its fat box gets a new box, and its leaf is inserted to the left of the leaf whose
+box has to grow less. The tree here holds the platform and the two players. With three leaves only
+their order from left to right matters, so the match stores only this order.
 
-Mass is 1 everywhere, so an impulse is a change of speed, in u/s. `body` is a record of
-layout.PLAYER or layout.WEAPON, `stage` and `match` are records of layout.STAGE and layout.MATCH.
-Functions change body and match in place.
+Every mass is 1, so an impulse is a change of speed, in u/s. `body` is a record of layout.PLAYER or
+layout.WEAPON. `stage` and `match` are records of layout.STAGE and layout.MATCH. Functions change
+body and match in place.
 """
 
 from __future__ import annotations
@@ -30,25 +30,27 @@ from league.games.brawl.layout import SOLIDS
 from league.games.brawl.rules import DT, HALF_HEIGHT, HALF_WIDTH
 
 NONE, BOTTOM, TOP, LEFT, RIGHT = range(5)
-"""Contact normals, named by the face of the body that touches. NONE: no contact."""
+"""Contact normals, named after the side of the body that touches. NONE means no contact."""
 SLOP: Final = 0.1
-"""Overlap that a body may keep, units."""
+"""Overlap that a body may keep, in units."""
 BIAS_COEFFICIENT: Final = 1.0 - 0.9 ** (60 * DT)
 """Share of the remaining overlap that a frame removes."""
 PERSISTENCE: Final = 3
 """Frames without a touch after which a contact and its impulses are forgotten."""
 ITERATIONS: Final = 10
 PLATFORM, PLAYERS, NO_BOX = 0, 1, -1
-"""Numbers of fat boxes: the platform's, the first player's. NO_BOX: the body has no box."""
+"""Numbers of the fat boxes of the platform and the first player. NO_BOX means a body without a box.
+"""
 MARGIN: Final = float(np.float32(0.1))
 """On each side, a fat box extends beyond its body by this share of the body's size. In the
-direction of motion, it extends by the motion in this many seconds if that is farther.
+direction of motion, it extends as far as the body moves in this number of seconds, if that is
+farther.
 """
 
 
 @inner
 def gap(player: Any, opponent: Any) -> float:
-    """Returns the distance between the middles of two players, units."""
+    """Returns the distance between the centres of two players, in units."""
     dx, dy = player.x - opponent.x, player.y - opponent.y
     return math.sqrt(dx * dx + dy * dy)
 
@@ -96,7 +98,9 @@ def meets_platform(player: Any, stage: Any, match: Any) -> bool:
 
 @inner
 def is_on_floor(player: Any, stage: Any, match: Any) -> bool:
-    """Returns whether the player may act as on the ground. A ground's side near its top counts."""
+    """Returns whether the player counts as on the ground. It also does at a ground's side near its
+    top.
+    """
     for k in range(SOLIDS):
         left, top, right, _ = _box(stage, match, k)
         if (
@@ -116,7 +120,9 @@ def is_on_floor(player: Any, stage: Any, match: Any) -> bool:
 def _contact(
     body: Any, half_width: float, half_height: float, box: tuple[float, float, float, float]
 ) -> tuple[int, float]:
-    """Returns the contact normal of least overlap and that overlap, (NONE, 0) without contact."""
+    """Returns the contact normal with the smallest overlap, and this overlap. Without contact, it
+    returns (NONE, 0).
+    """
     left, top, right, bottom = box
     normal, depth = BOTTOM, body.y + half_height - top
     if bottom - body.y + half_height < depth:
@@ -130,7 +136,7 @@ def _contact(
 
 @inner
 def _apply_impulse(body: Any, normal: int, along_normal: float, tangential: float) -> None:
-    """Adds an impulse out of the contact, and another along the surface."""
+    """Adds an impulse away from the other body, and an impulse along the surface."""
     if normal == BOTTOM:
         body.vy -= along_normal
         body.vx += tangential
@@ -188,7 +194,7 @@ def _solve_both(body: Any, first: int, last: int, friction: float, match: Any) -
 
 @inner
 def _add_bias(body: Any, normal: int, speed: float) -> None:
-    """Raises the bias velocity to at least `speed` out of this contact."""
+    """Raises the bias velocity away from the other body to at least `speed`."""
     if normal == BOTTOM:
         body.bias_vy = min(body.bias_vy, -speed)
     elif normal == TOP:
@@ -211,7 +217,7 @@ def _fit_box(
 
 @inner
 def _growth(box: Any, other: Any) -> float:
-    """Returns how much area `box` gains if it takes in the other box."""
+    """Returns by how much the area of `box` grows if it is extended to contain the other box."""
     wide = max(box.right, other.right) - min(box.left, other.left)
     high = max(box.bottom, other.bottom) - min(box.top, other.top)
     return wide * high - (box.right - box.left) * (box.bottom - box.top)
@@ -264,9 +270,9 @@ def begin_tree(match: Any, player_0: Any, player_1: Any, stage: Any) -> None:
 def _platform_comes_first(match: Any, number: int, stage: Any) -> bool:
     """Returns whether the platform's contact is solved before a ground's.
 
-    A body whose box was fitted in this frame collides with the grounds first. If its box was fitted
-    in the same frame as the platform's box, it continues to do so. The order of leaves depends on
-    the seats, so by the fair rules the grounds are first for every body.
+    The grounds come first for a body whose box was fitted in this frame, or in the same frame as
+    the platform's box. Otherwise the order of leaves decides. This order depends on the seats, so
+    under the fair rules the grounds come first for every body.
     """
     if number == NO_BOX or stage.is_fair:
         return False
@@ -290,11 +296,11 @@ def move(
     """Moves a body by one frame and solves its contacts.
 
     Args:
-        number: the number of its fat box, or NO_BOX.
-        half_width: half of its width, units.
-        half_height: half of its height, units.
+        number: the number of the body's fat box, or NO_BOX.
+        half_width: half of the body's width, in units.
+        half_height: half of the body's height, in units.
         friction: factor of the friction of all surfaces.
-        gravity: gain of downward speed in the frame, u/s.
+        gravity: increase of the downward speed in the frame, in u/s.
     """
     body.x += (body.vx + body.bias_vx) * DT
     body.y += (body.vy + body.bias_vy) * DT
@@ -324,7 +330,7 @@ def move(
         for k in range(SOLIDS + 1):
             _solve_if_touching(body, k, friction, match)
     elif contacts > 1 and _platform_comes_first(match, number, stage):
-        _add_bias(body, body.normal[ground], ground_bias)  # the last contact decides
+        _add_bias(body, body.normal[ground], ground_bias)  # the last contact prevails
         _solve_both(body, SOLIDS, ground, friction, match)
     elif contacts > 1:
         _solve_both(body, ground, SOLIDS, friction, match)

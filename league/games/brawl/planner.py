@@ -1,10 +1,10 @@
-"""Plays the planners. They search in the game itself, so their strength depends on no training.
+"""Plays the planners. They search in the game itself, so their strength doesn't depend on training.
 
 A planner decides every `DECISION` frames. It plays plans in copies of the match, and follows the
-plan of the largest value. It tries its last plan, the bot `based`, and plans that hold random keys
-for some parts before `based` continues. It does not know how its opponent plays, so a plan's value
-is its mean in two rollouts: against `constant` and against `aggressive`. A planner knows the whole
-state of the match, but not the future: other random numbers are drawn in the copies.
+plan with the largest value. It tries its last plan, the bot `based`, and plans that hold random
+keys for some parts before `based` continues. It does not know how its opponent plays, so a plan's
+value is the sum over two rollouts, against `constant` and against `aggressive`. A planner knows the
+whole state of the match, but not the future, because the copies draw other random numbers.
 
 Sources: random shooting, as in A. V. Rao, "A survey of numerical methods for optimal control"
 (2009). Rollouts that a scripted policy continues: G. Tesauro and G. R. Galperin, "On-line policy
@@ -31,16 +31,18 @@ from league.games.brawl.weapons import SPAWNERS
 DECISION: Final = 4
 """Frames between two decisions, as for agents of the default preset."""
 HORIZON: Final = 45
-"""Frames for which a plan is played, and `LONGEST` while a player has no ground below."""
+"""Number of frames for which a plan is played. While a player has no ground below, a plan continues
+for up to `LONGEST` frames.
+"""
 LONGEST: Final = 90
 STOCK: Final = 200.0
 """Value of a stock in points of damage."""
 DISCOUNT: Final = 0.98
-"""Factor of the value of an event for each frame until it happens."""
+"""Discount of an event's value for each frame until it happens."""
 DISTANCE: Final = 0.05
-"""Cost of a unit of distance between the players at the end, points of damage."""
+"""Cost of a unit of distance between the players at the end, in points of damage."""
 
-# The opponents of a plan's rollouts.
+# The opponents in a plan's rollouts.
 _OPPONENTS = np.array([spec.CONSTANT, spec.AGGRESSIVE], np.int32)
 # Random keys are a direction, up or down, and a button, each drawn from its table.
 _WAYS = np.array([0, rules.LEFT, rules.LEFT, rules.RIGHT, rules.RIGHT], np.int32)
@@ -63,7 +65,7 @@ def _drawn(table: Any, player: Any) -> int:
 
 @inner
 def _draw_plan(plan: Any, player: Any) -> None:
-    """Draws keys for 1 to PLAN_PARTS parts from the player's stream. `based` plays after them."""
+    """Draws keys for 1 to PLAN_PARTS parts from the player's stream. After them `based` plays."""
     plan.parts = 1 + int(share(player) * PLAN_PARTS)
     for part in range(plan.parts):
         keys = _drawn(_WAYS, player) | _drawn(_HEIGHTS, player) | _drawn(_BUTTONS, player)
@@ -92,7 +94,7 @@ def _value(
     """Plays a plan against a bot in a copy of a match.
 
     Returns:
-        The value in points of damage.
+        The plan's value, in points of damage.
     """
     stage, tables = arrays[0][0], arrays[1][0]
     paid, stats = scratch[4][0], scratch[5][0]

@@ -1,4 +1,4 @@
-"""Draws from splitmix64 streams in a match's state: a seed gives the same numbers everywhere.
+"""Draws from splitmix64 streams in a match's state. A seed gives the same numbers on every machine.
 
 Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014),
 constants of Vigna's public-domain splitmix64.c.
@@ -20,7 +20,7 @@ _S11, _S30, _S27, _S31 = np.uint64(11), np.uint64(30), np.uint64(27), np.uint64(
 
 @inner
 def mixed(seed: Any) -> Any:
-    """Returns the next number (uint64) of a stream in state `seed` (uint64)."""
+    """Returns the next number (uint64) of a stream whose state is `seed` (uint64)."""
     z = seed + _GOLDEN
     z = (z ^ (z >> _S30)) * _MIX_1
     z = (z ^ (z >> _S27)) * _MIX_2
@@ -29,9 +29,9 @@ def mixed(seed: Any) -> Any:
 
 @inner
 def stream_of(seed: Any, salt: Any) -> Any:
-    """Returns the first state of the stream that `salt` names, in the match of `seed`.
+    """Returns the first state of the stream that `salt` names, in the match with this seed.
 
-    The seed is mixed before the salt is added. Salting small seeds directly made streams coincide.
+    The seed is mixed before the salt is applied. Otherwise streams of small seeds would coincide.
     """
     return mixed(mixed(seed) ^ salt)
 

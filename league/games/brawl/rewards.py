@@ -1,7 +1,6 @@
 """Names the reward terms, and defines the presets that weigh them.
 
-A reward is `reward_terms_N2K @ weights_K`. The trained sum and the logged values come from the same
-numbers.
+A reward is `reward_terms_N2K @ weights_K`, so training and logs use the same numbers.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 DAMAGE_SCALE: Final = 140.0
-"""Damage points that make one unit of the damage terms."""
+"""Points of damage in a unit of the damage terms."""
 DANGER_Y: Final = 4.2
-"""Below this height (y points down) a player is in danger."""
+"""A player with a larger y is in danger (y points down)."""
 MANY_KEYS: Final = 3
-"""`many_keys` counts frames with more keys held than this."""
+"""The term `many_keys` counts frames in which more keys than this are held."""
 
 TERM_HELP: Final = {
     "damage": "(damage dealt - taken) / 140",
@@ -86,11 +85,13 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
     "curriculum": _DENSE,
 }
 ANNEALED: Final[Mapping[str, tuple[str, str]]] = {"curriculum": ("dense", "sparse")}
-"""Presets whose weights move from a first preset to a second in the course of a training run."""
+"""Presets whose weights change from a first preset to a second during a training run."""
 ANNEALS_FROM: Final = 0.2
-"""Share of the run's steps up to which the first preset holds."""
+"""Share of the run's steps until which the first preset applies."""
 ANNEALS_UNTIL: Final = 0.8
-"""Share from which the second preset holds. Between the two shares weights mix linearly."""
+"""Share of the run's steps after which the second preset applies. In between, the weights are
+interpolated linearly.
+"""
 
 
 def annealed_share(step: int, steps: int) -> float:
@@ -101,7 +102,7 @@ def annealed_share(step: int, steps: int) -> float:
 def annealed_weights(
     preset: str, step: int, steps: int, overrides: Mapping[str, float]
 ) -> NDArray[np.float32]:
-    """Mixes an annealed preset's weights float32[K]: w(step) = w_begin + s * (w_end - w_begin).
+    """Returns an annealed preset's weights, float32[K]: w(step) = w_begin + s * (w_end - w_begin).
 
     Args:
         overrides: weights that stay the same for the whole run, by term.

@@ -1,7 +1,7 @@
 """Holds the constants of the game that don't depend on a stage or a move.
 
-Units are u and s, speeds are u/s, and y points down. A "per frame" constant is the change in a
-frame of DT. All constants are the original's (docs/game.md).
+Lengths are in units (u), times in s, speeds in u/s, and y points down. A "per frame" constant is
+the change in a frame of DT. All constants are the original's (docs/game.md).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STATE_NAMES: Final = (
     *("dodge", "attack", "dash", "backdash", "ko", "taunt"),
 )
 
-# Body (solid box) and hurt capsule (upright).
+# Sizes of the body (a solid box) and of the upright hurt capsule.
 HALF_WIDTH: Final = 0.87 / 2
 HALF_HEIGHT: Final = 1.0 / 2
 HURT_WIDTH: Final = 0.928
@@ -52,7 +52,7 @@ FRICTION: Final = 0.49  # of a body on a ground: 0.7 * 0.7
 PLATFORM_FRICTION: Final = 0.63  # 0.7 * 0.9
 FLOOR_SIDE: Final = 0.15  # below a ground's top, its side still counts as floor
 FLOOR_SKIN: Final = 0.01
-PLATFORM_REACH: Final = 1.25  # from its middle to the side
+PLATFORM_REACH: Final = 1.25  # sideways from the platform's middle
 MAX_FALL: Final = 12.0
 FAST_FALL_PER_FRAME: Final = 0.475
 WALK_SPEED: Final = 6.75
@@ -83,16 +83,16 @@ STOCKS: Final = 3
 KO_FRAMES: Final = 90
 
 # Weapons on the ground.
-WEAPON_HALF_WIDTH: Final = 20 / 48  # of the body
+WEAPON_HALF_WIDTH: Final = 20 / 48  # of the weapon's body
 WEAPON_HALF_HEIGHT: Final = (16 / 48 + 0.5) / 2
-WEAPON_WIDTH: Final = 1.5  # of the capsule in which a hand takes it
+WEAPON_WIDTH: Final = 1.5  # of the capsule that a player has to touch to take the weapon
 WEAPON_HEIGHT: Final = 0.83
 DROPPED_HEIGHT: Final = 16 / 48
-# A cooldown is drawn for each spawner of a match, in frames. A wait is 0.5 to 1.5 times as long.
+# A cooldown in frames is drawn for each spawner of a match. Each wait is 0.5 to 1.5 times as long.
 SPAWN_COOLDOWN_LEAST: Final = 500
 SPAWN_COOLDOWN_MOST: Final = 700
-SPAWN_FIRST_LATEST: Final = 350  # the first weapon comes in a frame from 0 to this
-SPAWN_FRAMES: Final = 351  # for which it stays
+SPAWN_FIRST_LATEST: Final = 350  # latest frame in which the first weapon appears
+SPAWN_FRAMES: Final = 351  # for which a weapon stays on a spawner
 SPAWN_READY: Final = 37  # frames from its appearance until it can be taken
 DROP_FRAMES: Final = 250  # for which a dropped weapon stays
 DROP_READY: Final = 15  # frames for which the player who dropped it can't take it

@@ -15,14 +15,14 @@ from league.games.brawl.rules import DT
 
 @inner
 def _count_keys(keys: int) -> int:
-    """Counts the keys held. It has no branch, since random keys can't be predicted."""
+    """Counts the held keys, without branches, because a CPU can't predict random keys."""
     pairs = (keys & 0b0101010101) + (keys >> 1 & 0b0101010101)
     return (pairs & 3) + (pairs >> 2 & 3) + (pairs >> 4 & 3) + (pairs >> 6 & 3) + (pairs >> 8 & 3)
 
 
 @inner
 def _score_state(me: Any, paid: Any) -> None:
-    """Adds the terms that a player's own state pays per second."""
+    """Adds the terms that are paid per second for a player's own state."""
     if me.y >= rewards.DANGER_Y:
         paid.danger_zone -= DT
     if me.state == rules.ATTACK:
@@ -41,8 +41,8 @@ def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, 
         paid.toward_middle += abs(me.last_x) - abs(me.x)
     if opponent.moved_by_hand:
         return
-    # The jump of a respawn counts too. Otherwise a player would be paid again after every fall for
-    # the same way to the opponent.
+    # The change of position by a respawn counts too. Otherwise a player would be paid for the same
+    # way to the opponent again after every fall.
     paid.toward_opponent += abs(opponent.last_x - me.last_x) - abs(opponent.last_x - me.x)
     if me.moved_by_hand:
         return
@@ -67,7 +67,7 @@ def _score_events(me: Any, opponent: Any, paid: Any) -> None:
 def score(
     me: Any, opponent: Any, last_distance: float, distance: float, paid: Any, stats: Any
 ) -> None:
-    """Adds one frame of one seat. Distances are before and after the frame, units."""
+    """Adds a frame of a seat. The distances between the players are before and after the frame."""
     keys_down = _count_keys(me.keys)
     if keys_down > rewards.MANY_KEYS:
         paid.many_keys += DT

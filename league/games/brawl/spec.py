@@ -37,7 +37,7 @@ BOTS: Final = tuple(
 CONSTANT, RANDOM, BASED, CLOCKWORK, AGGRESSIVE, DEFENSIVE, KITER = range(7)
 AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK, CAMPER, FENCER = range(7, 15)
 ROLLOUTS: Final = (8, 16, 64, 256, 1024)
-"""Rollouts of each planner in a decision."""
+"""Number of rollouts in a decision, for each planner."""
 PLANNERS: Final = tuple(
     BotSpec(
         name=f"planner_{rollouts}",
@@ -51,7 +51,7 @@ PLANNER: Final = len(BOTS)
 
 
 def brawl_spec(max_frames: int | None = None) -> GameSpec:
-    """Returns the spec of matches of at most `max_frames` frames (None: 90 s)."""
+    """Returns the spec for matches of at most `max_frames` frames. None means 90 s."""
     return GameSpec(
         name="brawl",
         version="7",

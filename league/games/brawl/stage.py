@@ -17,21 +17,21 @@ from league.games.brawl import layout
 from league.games.brawl.rules import DT
 
 SLOWEST: Final = 0.03
-"""Speed of the platform at a waypoint, where it would be 0, u/s."""
+"""Speed that is added to the platform's, so that it doesn't stop before it turns, in u/s."""
 TURNS_WITHIN: Final = 0.1
-"""Distance from a waypoint within which the platform turns, units."""
+"""Distance from a waypoint at which the platform turns, in units."""
 
 
 def _platform_path(
     start: tuple[float, float], end: tuple[float, float], loop: str
 ) -> NDArray[np.float64]:
-    """Returns [P, 4] positions and velocities, by frame, of a platform that moves back and forth.
+    """Returns the platform's positions and velocities in each frame of its round trip, [P, 4].
 
     The platform begins in the middle and moves toward `end`. Its speed is sin(π·progress) + SLOWEST
-    u/s, where progress is the fraction of the way between the waypoints. At a turn, the
-    loop `env.step` stops the platform for a frame. The loop `run_match` asks for the platform's
-    speed twice a frame, so the platform turns at once. The original integrates in the same way, and
-    its path repeats itself within 4e-6 units after P frames.
+    u/s, where progress is the fraction of the way between the waypoints. With the loop `env.step`,
+    the platform stops for a frame when it turns. The loop `run_match` updates the platform's speed
+    twice a frame, so the platform turns at once. The original integrates in the same way, and its
+    path repeats itself within 4e-6 units after P frames.
     """
     stops = loop == "env.step"
     length = math.dist(start, end)
@@ -68,14 +68,14 @@ _SHARED: Final = {
     "spawner_far": 6.5,
 }
 STAGES: Final[dict[str, dict[str, Any]]] = {
-    # The original's: the right ground lies two units higher than the left.
+    # The original's stage: the right ground is two units higher than the left ground.
     "warehouse": {
         "solids": [[2.0, 0.85, 7.0, 5.0], [-7.0, 2.85, -2.0, 7.0]],
         "spawner_right_y": 0.7,
         "spawner_left_y": 2.7,
     },
-    # Our own stage: both grounds lie at the middle height, and the platform moves straight up and
-    # down. The halves mirror each other, so a match and its reflection are alike.
+    # Our own stage: both grounds are at the middle height, and the platform moves straight up and
+    # down. The stage is symmetric, so a match and its mirror image are equivalent.
     "flat": {
         "solids": [[2.0, 1.85, 7.0, 6.0], [-7.0, 1.85, -2.0, 6.0]],
         "spawner_right_y": 1.7,

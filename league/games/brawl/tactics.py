@@ -1,4 +1,4 @@
-"""Tactics that several scripted bots share: how they move over the stage, return to it and strike.
+"""Defines tactics that several scripted bots share: moving, returning to the stage, and striking.
 
 `me` and `opponent` are records of layout.PLAYER.
 """
@@ -12,14 +12,14 @@ from league.games.brawl.compiling import inner
 from league.games.brawl.layout import PLACES, SOLIDS
 
 EDGE_MARGIN: Final = 0.6
-"""Distance that a bot keeps from an edge, units."""
+"""Distance that a bot keeps from an edge, in units."""
 DIVE_MARGIN: Final = 1.2
 ARRIVED: Final = 0.25
 
 
 @inner
 def walk(direction: float) -> int:
-    """Returns the key toward this side, or 0 (no key) for direction 0."""
+    """Returns the key for walking in a direction, or 0 (no key) for direction 0."""
     if direction == 0.0:
         return 0
     return rules.RIGHT if direction > 0.0 else rules.LEFT
@@ -48,9 +48,9 @@ def is_off_stage(player: Any, stage: Any) -> bool:
 
 @inner
 def back_on_stage(me: Any, goal_x: float, frame: int, stage: Any) -> int:
-    """Returns the keys back to a ground for a player over the pit or outside.
+    """Returns the keys that take a player from over the pit or outside back to a ground.
 
-    They use all jumps and the recovery.
+    The bot uses all its jumps, and then the recovery.
     """
     outside = abs(me.x) > stage.solids[0, 2]
     r = ground_toward(me.x if outside else goal_x, stage)
@@ -67,7 +67,7 @@ def back_on_stage(me: Any, goal_x: float, frame: int, stage: Any) -> int:
 
 @inner
 def go(me: Any, goal_x: float, frame: int, stage: Any) -> int:
-    """Returns the keys toward `goal_x`, with a jump if the pit lies between."""
+    """Returns the keys that take a player toward `goal_x`, with jumps over the pit."""
     if is_off_stage(me, stage):
         return back_on_stage(me, goal_x, frame, stage)
     limit = stage.solids[0, 2] - EDGE_MARGIN
@@ -84,7 +84,7 @@ def go(me: Any, goal_x: float, frame: int, stage: Any) -> int:
 
 @inner
 def reach_of(me: Any) -> float:
-    """Returns the distance at which the weapon's side light hits a body, units."""
+    """Returns the distance at which the weapon's sideways light attack hits a body, in units."""
     return 1.2 if me.weapon == moves.UNARMED else 2.1
 
 
@@ -97,10 +97,10 @@ def is_in_reach(me: Any, opponent: Any) -> bool:
 
 @inner
 def blow(me: Any, opponent: Any, stage: Any) -> int:
-    """Returns the keys of a light attack that reaches the opponent, or 0 if none does.
+    """Returns the keys of a light attack that reaches the opponent, or 0 if no such attack does.
 
-    One of these attacks is a dive, straight down from the air. The dive also moves forward, so the
-    bot doesn't dive near an edge.
+    It may be a dive, a downward attack from the air. The dive also moves forward, so the bot
+    doesn't dive near an edge.
     """
     if opponent.state == rules.KO:
         return 0
@@ -115,14 +115,14 @@ def blow(me: Any, opponent: Any, stage: Any) -> int:
 
 @inner
 def leap(me: Any, opponent: Any, frame: int) -> int:
-    """Returns the jump key if the opponent is near and stands higher."""
+    """Returns the jump key if the opponent is near and higher, or 0."""
     higher = opponent.y < me.y - 1.0 and abs(opponent.x - me.x) < 3.0
     return rules.JUMP if higher and frame % 2 == 0 and (me.grounded or me.vy > 0.0) else 0
 
 
 @inner
 def nearest_weapon(me: Any, match: Any) -> int:
-    """Returns the place of the weapon at the smallest horizontal distance, or -1."""
+    """Returns the place (weapons.py) of the horizontally nearest weapon, or -1."""
     nearest, least = -1, 1e9
     for p in range(PLACES):
         slot = match.weapons[p]

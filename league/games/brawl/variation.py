@@ -1,9 +1,9 @@
-"""Varies matches a little, for agents that should not depend on the original's details.
+"""Varies matches a little, for training agents that don't depend on the original's details.
 
-Each match draws from its seed where the platform begins, how much grounds slow a body, and whether
-keys arrive a frame late. In every view it draws errors of both players' places and speeds. The
-option `variation` scales all of these, from 0 (no variation) to 1. docs/tournament.md has
-measurements of the benefit.
+The seed of a match decides where the platform begins, how much friction surfaces have, and whether
+keys take effect a frame late. In every observation, errors are added to both players' positions and
+speeds. The option `variation` scales all of these from 0 (no variation) to 1. docs/tournament.md
+shows how much this helps.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from league.games.brawl.random_stream import share, stream_of
 FRICTION: Final = 0.3
 """Largest relative error of friction."""
 LATE: Final = 0.5
-"""Share of the matches in which keys arrive late."""
+"""Share of the matches in which keys take effect late."""
 PLACE_ERROR: Final = 0.1 / 14.0
-"""Largest error of a position on the scale of the view: 0.1 units across, 0.06 down."""
+"""Largest error of a position, scaled as in an observation: 0.1 units in x, 0.06 units in y."""
 SPEED_ERROR: Final = 0.02
-"""Largest error of a speed on the scale of the view: about 0.25 u/s."""
+"""Largest error of a speed, scaled as in an observation: about 0.25 u/s."""
 _STREAM: Final = np.uint64(0x9FB21C651E98DF25)
 
 
 @inner
 def begin_variation(match: Any, stage: Any) -> None:
-    """Draws the variation of a match that begins."""
+    """Draws the variation of a new match."""
     match.random = stream_of(match.seed, _STREAM)
     match.platform_ahead = int(stage.variation * share(match) * stage.period)
     match.friction = 1.0 + stage.variation * FRICTION * (2.0 * share(match) - 1.0)
@@ -38,8 +38,8 @@ def begin_variation(match: Any, stage: Any) -> None:
 
 @inner
 def take_keys(match: Any, keys_0: int, keys_1: int) -> None:
-    """Sets the keys that take effect in this frame. If keys are late, they are the keys of the
-    frame before.
+    """Sets the keys that take effect in this frame. In a match with late keys, these are the keys
+    of the previous frame.
     """
     match.keys_0, match.keys_1 = keys_0, keys_1
     if match.keys_late:

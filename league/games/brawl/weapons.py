@@ -1,9 +1,9 @@
 """Spawns weapons, and lets players take and drop them.
 
 A match has six places: the right spawner, the left spawner, and four places for dropped weapons,
-the oldest first. No match needs more. A spawner waits while a dropped weapon lies on the stage, so
-there are never more weapons than those on both spawners and in both hands. A weapon falls like a
-body and lies on a ground or the platform. Frames count from the start of the match.
+the oldest first. No match needs more places. A spawner waits while a dropped weapon lies on the
+stage, so there are at most four weapons: two on the spawners and two in the hands. A weapon falls
+like a body and comes to rest on a ground or the platform. Frames count from the start of the match.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED
 
 @inner
 def _integer(slot: Any, least: int, most: int) -> int:
-    """Draws an integer from `least` to `most`, both included."""
+    """Draws an integer from `least` to `most`, inclusive."""
     return least + int(share(slot) * (most - least + 1))
 
 
@@ -59,7 +59,7 @@ def _lay(slot: Any, kind: int, x: float, y: float, match: Any) -> None:
 
 @inner
 def _clear(slot: Any, p: int, match: Any, since: int) -> None:
-    """Removes the weapon in place `p`. A spawner waits from frame `since` on."""
+    """Removes the weapon in place `p`. A spawner's wait for the next weapon counts from `since`."""
     match.weapons_lying -= 1
     if p < SPAWNERS:
         least, most = int(slot.cooldown * 0.5), int(slot.cooldown * 1.5)
@@ -99,7 +99,7 @@ def come_and_go(match: Any, stage: Any) -> None:
 
     In the frame that removes the last dropped weapon, no weapon spawns yet.
     """
-    while match.weapons[SPAWNERS].leaves <= match.frame:  # the oldest leaves first
+    while match.weapons[SPAWNERS].leaves <= match.frame:  # the oldest weapon leaves first
         _clear(match.weapons[SPAWNERS], SPAWNERS, match, match.frame)
     waits = match.weapons[SPAWNERS].type != _NOTHING or match.last_cleared == match.frame
     for p in range(SPAWNERS):
@@ -174,11 +174,12 @@ def pick_up(
     stats_0: Any,
     stats_1: Any,
 ) -> None:
-    """Gives weapons to players in reach. A player takes a spawner's weapon by holding the key, and
-    a dropped weapon only by pressing the key anew.
+    """Gives weapons to players in reach. For a spawner's weapon a player may keep the key pressed,
+    but for a dropped weapon the player has to press the key in this frame.
 
-    A player takes the weapon of the first place in reach. If both players reach a weapon, seat 0
-    gets it. Under the fair rules the nearer player gets it, and at the same distance neither does.
+    A player takes the weapon in the first place within reach. If both players reach a weapon, seat
+    0 gets it. Under the fair rules the nearer player gets it, and if both are equally near, neither
+    player does.
     """
     p = 0
     while p < PLACES:
@@ -195,5 +196,5 @@ def pick_up(
             _take(player_0, slot, p, match, stats_0)
         elif takes_1:
             _take(player_1, slot, p, match, stats_1)
-        if p < SPAWNERS or not (takes_0 or takes_1):  # else the next weapon has moved up
+        if p < SPAWNERS or not (takes_0 or takes_1):  # otherwise the next weapon has moved up to p
             p += 1
