@@ -25,15 +25,15 @@ EXTERNAL = -1
 """Value of `BatchedGame.bots_N2` for a seat whose actions come from the caller."""
 
 KEYS, CHOICE = "keys", "choice"
-"""Kinds of an action `[A]`. KEYS: any set of A keys that are down (MultiBinary). CHOICE: a one-hot
-choice among A (Discrete), and a match may allow only some choices at a time.
+"""Kinds of action `[A]`. KEYS: any subset of A keys is pressed (MultiBinary). CHOICE: a one-hot
+choice among A (Discrete). At any moment a match may allow only some of the choices.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class BotSpec:
-    """Describes a scripted player that the game itself plays. Its place in `GameSpec.all_bots` is
-    its index.
+    """Describes a scripted player that the game itself plays. Its index is its position in
+    `GameSpec.all_bots`.
     """
 
     name: str
@@ -45,9 +45,9 @@ class BotSpec:
 class GameSpec:
     """Describes a game to a learner. `version` changes with the rules.
 
-    `observation[:own_size]` is the seat's own part. The rest is the opponent as the seat sees it,
-    and the agent's encoder keeps a history of the rest. If a game's observations have no such
-    parts, the game puts the whole observation into the rest. The own part then shows only the seat,
+    `observation[:own_size]` is the seat's own part. The rest describes the opponent as the seat
+    sees it, and the agent's encoder keeps a history of it. A game that can't split its observation
+    in this way puts all of it into the rest. The own part then holds only the seat's number,
     whether the seat has to act, and the legal choices.
     """
 
@@ -63,8 +63,8 @@ class GameSpec:
     bots: tuple[BotSpec, ...]
     max_frames: int
     yardsticks: tuple[BotSpec, ...] = ()
-    """Bots that play only where somebody names them, because they are slow. No league has them as
-    players. Their indices follow the indices of `bots`.
+    """Slow bots that play only where a command names them. They never become players of a league.
+    Their indices follow the indices of `bots`.
     """
     action_kind: str = KEYS
     action_words: tuple[str, ...] = ()  # what each key does, for people (may be empty)
@@ -73,23 +73,23 @@ class GameSpec:
     reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Weights by preset and term. Every game has `dense` and `sparse` (the outcome alone)."""
     places: tuple[int, ...] = ()
-    """Indices of the numbers that are positions, in [-1, 1]. They count from the start of a seat's
-    own part. The same indices also count from the start of the rest. Edges of a stage are sharp, so
-    the agent's network also gets sines and cosines of these positions."""
+    """Indices of the observed numbers that are positions, in [-1, 1]. Each index is used twice: it
+    counts from the start of the own part and from the start of the rest. Edges of a stage are
+    sharp, so the agent's network also gets sines and cosines of these positions."""
     ids: tuple[tuple[int, ...], ...] = ()
-    """Vocabularies of ids. Each lists its size, and then the indices of the observation that hold
-    its ids. An observation holds an id divided by the size. The agent learns an embedding of each
-    vocabulary.
+    """Vocabularies of ids. Each entry starts with the vocabulary's size. The indices of the
+    observed numbers that hold its ids follow. An observation holds an id divided by the size. The
+    agent learns an embedding of each vocabulary.
     """
     payoff_unit: str = ""
     """Unit of payoffs, such as "chips", or "" in games without payoffs."""
     largest_payoff: float | None = None
-    """Largest payoff of a match to a player, in the unit of the stat `payoff`. It is None if the
-    game has no payoffs or states no bound.
+    """Largest payoff that a player can get from a match, in the unit of the stat `payoff`. None if
+    the game has no payoffs or states no bound.
     """
     older_versions: tuple[str, ...] = ()
-    """Versions with other rules whose agents can still play. These agents read the whole
-    observation, or only its first numbers. They have the same actions.
+    """Versions with other rules whose agents can still play this version. Such an agent reads the
+    whole observation, or only its first numbers, and has the same actions.
     """
 
     @property
@@ -112,29 +112,30 @@ class BatchedGame(ABC):
     """Holds N matches that step together. `reset` and `step` overwrite the arrays below in place.
 
     Attributes:
-        observations_N2O: float32 in [-1, 1], the seat's own half first. After a match has ended it
-            is the next match's first observation.
-        final_observations_N2O: last observation of the match that ended in this step, in rows where
-            `ended_N`. Other rows are stale.
+        observations_N2O: float32 in [-1, 1], the seat's own part first. After a match has ended,
+            the row holds the next match's first observation.
+        final_observations_N2O: last observation of the match that ended in this step. Only rows
+            with `ended_N` are valid.
         reward_terms_N2K: float32, raw (unweighted) value of each term over this step's frames.
         ended_N: bool, whether the match ended in this step.
-        outcomes_N: float32, for seat 0: 1 win, 0.5 draw, 0 loss (rows where `ended_N`).
+        outcomes_N: float32, for seat 0: 1 win, 0.5 draw, 0 loss. Only rows with `ended_N` are
+            valid.
         frames_N: int32, frames played of the current match.
         final_frames_N: int32, length in frames of the match that ended in this step.
         stats_N2S, final_stats_N2S: float32, behaviour totals of the current and the ended match.
-        bots_N2: int8, EXTERNAL or the index of the bot that plays the seat. Callers may write it at
-            any time.
-        next_seeds_N: uint64, seed with which the match restarts in place when it ends. Callers may
-            write it at any time. A restart replaces it by a value derived from it.
+        bots_N2: int8, the index of the bot that plays the seat, or EXTERNAL. Callers may write it
+            at any time.
+        next_seeds_N: uint64, seed of the next match in the row. Callers may write it at any time.
+            When that match begins, a seed derived from this one replaces it.
         legal_N2A: bool, the choices that a seat has now. It is None in games that are played with
             keys, because every key is always allowed. A seat that waits for its turn has a single
             choice, which changes nothing.
-        idle_N: bool, rows that rest. Callers may write it at any time. Brawl and hosted games
-            (`league/games/hosted.py`) play no frames in such a row, so its match stays as it is.
-            Other games may ignore it.
-        failures: by row, the reason why a match that ended in this step could not be played to its
-            end (for example, an environment hangs). The match has no outcome and must not be rated.
-            `step` empties it.
+        idle_N: bool, rows whose match is paused. Callers may write it at any time. Brawl and hosted
+            games (`league/games/hosted.py`) play no frames in these rows. Other games may ignore
+            it.
+        failures: for each failed row, the reason why the match that ended in this step could not be
+            played to its end (for example, its environment hung). Such a match has no outcome and
+            must not be rated. `step` empties this mapping.
     """
 
     legal_N2A: NDArray[np.bool_] | None = None
@@ -174,32 +175,32 @@ class BatchedGame(ABC):
 
     @abstractmethod
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Plays frames with the same keys held. Bots decide in every frame.
+        """Plays frames while the same keys are held. Bots decide in every frame.
 
-        If a match ends, its row begins the next match from the next seed. The row doesn't play the
-        rest of the frames.
+        If a match ends, its row begins the next match from the next seed, and skips the remaining
+        frames of this step.
 
         Args:
-            actions_N2A: [N, 2, A], keys held or a one-hot choice. Seats of bots are ignored.
-            frames: frames to play. In games of choices a frame is a choice, and `frames` is 1.
+            actions_N2A: [N, 2, A], held keys or a one-hot choice. The actions of bots' seats are
+                ignored.
+            frames: frames to play. In games of choices each choice is a frame, and `frames` is 1.
 
         Raises:
-            InvalidInput: a wrong shape or number of frames, or a seat that has neither a bot nor a
-                choice.
+            InvalidInput: a wrong shape or number of frames, or no choice for a seat without a bot.
         """
 
     def fail(self, reasons: Mapping[int, str]) -> None:
-        """Ends matches as failed, after `step`. Their rows begin the next match.
+        """Marks matches as failed. Call it after `step`. Their rows begin the next match.
 
         Args:
-            reasons: the reasons by row. They are added to `failures`.
+            reasons: the reasons by row, which are added to `failures`.
         """
         if not reasons:
             return
         rows = list(reasons)
         now_N = np.zeros(self.num_matches, np.bool_)
         now_N[rows] = True
-        now_N &= ~self.ended_N  # the other rows have begun their next match already
+        now_N &= ~self.ended_N  # rows that ended in this step have begun their next match already
         self.final_observations_N2O[now_N] = self.observations_N2O[now_N]
         self.final_frames_N[now_N] = self.frames_N[now_N]
         self.final_stats_N2S[now_N] = self.stats_N2S[now_N]
@@ -281,7 +282,7 @@ class BatchedGame(ABC):
             )
 
     def refuse_illegal(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Refuses choices that are not legal. Raises `InvalidInput`, which names the first."""
+        """Refuses illegal choices. Raises `InvalidInput`, which names the first of them."""
         if self.legal_N2A is not None:
             legal_N2 = np.asarray((actions_N2A.astype(np.bool_) & self.legal_N2A).any(-1))
             self.refuse(~legal_N2, actions_N2A, "one legal choice")
@@ -296,7 +297,7 @@ class BatchedGame(ABC):
         return f"{self.spec.name} {self.spec.version} {self.spec.max_frames}"
 
     def save(self) -> dict[str, NDArray]:
-        """Copies the whole state, arrays by name. `load` continues from it bit for bit."""
+        """Copies the whole state, as arrays by name. `load` continues from it bit for bit."""
         rules = np.frombuffer(self.rules_text().encode(), np.uint8)
         return {name: array.copy() for name, array in self._state().items()} | {"rules": rules}
 
@@ -338,7 +339,7 @@ class BatchedGame(ABC):
         """Returns the actions of both seats in the last frame, [N, 2, A], including the game's own
         bots.
 
-        If a game doesn't report its bots' actions, it returns None, and in a replay the bots play
+        A game that doesn't report its bots' actions returns None. In its replays the bots decide
         again.
         """
         return None
@@ -353,14 +354,14 @@ class BatchedGame(ABC):
         return {}
 
     def tree_rules(self) -> TreeRules | None:
-        """Returns the rules for exact values, or None if the game's tree can't be walked."""
+        """Returns the rules for computing exact values, or None if the tree can't be walked."""
         return None
 
     def final_frame(self, match: int) -> dict | None:
         """Returns the last frame of this row's last match, for pictures.
 
-        It has the form of `frame`, with "ended": True. A game that keeps no last frame returns
-        None.
+        It has the form of `frame`'s result, with "ended": True. A game that keeps no last frame
+        returns None.
         """
         return None
 
@@ -369,8 +370,8 @@ class BatchedGame(ABC):
 
 
 def pressed(keys: Any) -> NDArray[np.bool_]:
-    """Returns which keys are down (those with values above 0.5). Raises `InvalidInput` for NaN and
-    words.
+    """Returns a mask of the pressed keys, whose values are above 0.5. Raises `InvalidInput` for NaN
+    and for values that are not numbers.
     """
     numbers = np.asarray(keys)
     if numbers.dtype.kind not in "biuf" or np.isnan(numbers).any():
@@ -406,13 +407,13 @@ def match_result(
     failure: str = "",
     late: tuple[int, int] = (0, 0),
 ) -> MatchResult:
-    """Returns the result of a match that ended, for the matchmaker.
+    """Returns the result of an ended match in row `n`, for the matchmaker.
 
     Args:
         steps: a learner's training steps at the start and the end of the match.
         failure: the reason why the match failed, or "". The matchmaker counts a failed match and
             never rates it.
-        late: late decisions by seat. They are added to the statistics if there are any.
+        late: number of late decisions by seat. A number above 0 is added to the seat's statistics.
     """
     seats = []
     rows = zip(assignment.seats, game.final_stats_N2S[n].tolist(), late, strict=True)

@@ -1,8 +1,8 @@
-"""Plays batched matches of any `ChoiceRules`, in numpy alone.
+"""Plays batched matches of any `ChoiceRules`, using only numpy.
 
-The rules have players 0 and 1, and a batched game has seats 0 and 1. If the rules draw sides, a bit
-of the match's seed decides which seat is player 0. Shape suffixes: N matches, 2 seats (or players),
-A actions, O observation width, K reward terms, S stats.
+The rules have players 0 and 1, and a batched game has seats 0 and 1. If the rules draw sides, the
+match's seed decides which seat is player 0. Otherwise seat 0 is. Shape suffixes: N matches, 2 seats
+(or players), A actions, O observation width, K reward terms, S stats.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from league.games.choice_rules import ChoiceRules, probabilities_of
 REWARD_TERMS = PAYOFF, WIN = ("payoff", "win")
 FIRST = "first"
 MAX_COUNTED = 32
-"""Largest number of actions of a game whose stats count each action separately."""
+"""In games with more actions than this, the stats don't count the actions one by one."""
 
 ROUNDING = 1e-9
-"""A match is a draw if the sum of its payoffs is at most this share of the largest payoff. So
-rounding errors, which depend on the order of addition, can't decide a match.
+"""A match is a draw if the sum of its payoffs is at most this share of the largest payoff. This
+keeps rounding errors, which depend on the order of addition, from deciding a match.
 """
 
 _DEAL, _SIDE, _BOT = (
@@ -43,10 +43,10 @@ def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def choice_spec(rules: ChoiceRules) -> GameSpec:
-    """Returns the spec of a game of these rules.
+    """Returns the spec of a game with these rules.
 
-    Term `payoff` is in the game's own units. Preset `dense` scales it so that a match pays at most
-    1. Preset `sparse` is the outcome alone.
+    The reward term `payoff` is in the game's own units. The preset `dense` scales it so that a
+    match pays at most 1. The preset `sparse` is the outcome alone.
     """
     counted = rules.action_names if len(rules.action_names) <= MAX_COUNTED else ()
     return GameSpec(
@@ -100,7 +100,7 @@ class ChoiceGame(BatchedGame):
         self._positions_N = rules.begin(np.zeros(n, np.int64))
         self._seeds_N = np.zeros(n, np.uint64)
         self._played_N2 = np.zeros((n, 2), np.intp)
-        # the player at each seat, the seat of each player
+        # the player at each seat, which is also the seat of each player
         self._players_N2 = np.tile(np.arange(2), (n, 1))
         self._paid_N = np.zeros(n, np.float64)  # to seat 0, in this match
         # how each row's last match ended, for pictures
@@ -109,7 +109,7 @@ class ChoiceGame(BatchedGame):
         self._begin(self._rows_N, self._seeds_N)
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
-        """Begins new matches. `next_seeds_N` of their rows becomes seed + 1."""
+        """Begins new matches, and sets `next_seeds_N` of their rows to seed + 1."""
         seeds_N, where_N = self.checked_seeds(seeds, where)
         rows = np.flatnonzero(where_N)
         self._begin(rows, seeds_N[rows])
@@ -138,11 +138,11 @@ class ChoiceGame(BatchedGame):
         self._legal_N2A[rows] = self.rules.legal(positions)[seats]
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Plays a choice in every match. It changes nothing if it raises.
+        """Plays a choice in every match. If it raises an error, nothing has changed.
 
         Raises:
-            InvalidInput: a wrong shape, several frames, or a seat without a bot whose choice is
-                missing, illegal or not unique.
+            InvalidInput: a wrong shape, several frames, or a seat without a bot that doesn't make
+                exactly one legal choice.
         """
         actions_N2A = self.checked_actions(actions_N2A, frames)
         choices_N2 = actions_N2A.argmax(-1)
@@ -173,13 +173,12 @@ class ChoiceGame(BatchedGame):
             self._end(ended)
 
     def played_N2A(self) -> NDArray[np.uint8]:
-        """Returns the choices of the last frame, one-hot, [N, 2, A], the bots' too."""
+        """Returns both seats' choices in the last frame, one-hot [N, 2, A], including bots."""
         return np.eye(self.spec.action_size, dtype=np.uint8)[self._played_N2]
 
     def _let_bots_choose(self, choices_N2: NDArray[np.intp]) -> None:
-        """Draws the bots' choices from streams of the match's seed, frame and player.
-
-        So a match doesn't depend on its row.
+        """Draws the bots' choices. The random numbers depend only on the match's seed, the frame
+        and the player, so that a match doesn't depend on its row.
         """
         for index, bot in enumerate(self.rules.bots):
             rows, seats = np.nonzero(self.bots_N2 == index)
@@ -196,8 +195,7 @@ class ChoiceGame(BatchedGame):
             choices_N2[rows, seats] = (sums_RA <= (luck_R * sums_RA[:, -1])[:, None]).sum(-1)
 
     def _end(self, rows: NDArray[np.intp]) -> None:
-        """Keeps the last frames of the matches in `rows`, and begins the next matches from their
-        seeds."""
+        """Stores the last frames of the matches in `rows`, and begins the next matches there."""
         self.final_observations_N2O[rows] = self.observations_N2O[rows]
         self.final_frames_N[rows] = self.frames_N[rows]
         self.final_stats_N2S[rows] = self.stats_N2S[rows]
@@ -208,7 +206,7 @@ class ChoiceGame(BatchedGame):
         self.next_seeds_N[rows] = mixed(seeds_R)
 
     def own_state(self) -> dict[str, NDArray[Any]]:
-        """Returns the positions as bytes, seeds, players and payoffs."""
+        """Returns the positions (as bytes), seeds, players and payoffs of the matches."""
         return {
             "positions": self._positions_N.view(np.uint8),
             "seeds": self._seeds_N,
@@ -217,7 +215,7 @@ class ChoiceGame(BatchedGame):
         }
 
     def rules_text(self) -> str:
-        """Adds the memory layout of a position."""
+        """Returns the text of the rules, with the memory layout of a position."""
         return f"{super().rules_text()} {self.rules.record.descr}"
 
     def tree_rules(self) -> ChoiceRules:
@@ -225,7 +223,7 @@ class ChoiceGame(BatchedGame):
         return self.rules
 
     def frame(self, match: int) -> dict[str, Any]:
-        """Returns a match as a dict: `seats` in order, and the public part as `table`."""
+        """Returns a match's current state, with `seats` in order and the public part as `table`."""
         return self._drawn(
             self._positions_N[match],
             self._players_N2[match],
@@ -234,7 +232,7 @@ class ChoiceGame(BatchedGame):
         )
 
     def final_frame(self, match: int) -> dict[str, Any]:
-        """Returns the last match of this row after its last choice, with its payoffs."""
+        """Returns this row's previous match after its last choice, with its payoffs."""
         end = self._drawn(
             self._last_positions_N[match],
             self._last_players_N2[match],

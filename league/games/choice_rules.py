@@ -1,7 +1,7 @@
 """Defines the rules of a small two-player game of choices, as functions over many positions.
 
-`ChoiceGame` plays them as batched matches, and `league.games.exact` walks their whole tree. So
-training and exact solution use the same game.
+`ChoiceGame` plays them as batched matches, and `league.games.exact` walks their whole tree, so that
+training and exact solution use the same rules.
 
 Shape suffixes: N positions, 2 players, A actions, O observation width.
 """
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 Positions = NDArray[np.void]
 """[N] records of the rules' own `record` type."""
 Strategy = Callable[[Positions, NDArray[np.intp], NDArray[np.bool_]], NDArray[np.float64]]
-"""(positions [N], the player to choose in each [N], its legal choices [N, A]) → probabilities
-[N, A]. Rows with a single legal choice are not read.
+"""(positions [N], the player to choose in each position [N], this player's legal choices [N, A]) →
+probabilities [N, A]. Rows with a single legal choice are ignored.
 """
 
 
@@ -34,11 +34,12 @@ class ScriptedBot:
 
 
 class TreeRules(ABC):
-    """Defines a game of players 0 and 1 whose tree can be walked (`league.games.exact`).
+    """Defines a game for players 0 and 1 whose tree `league.games.exact` can walk.
 
     Attributes:
         bots: the bots, in the order of the game's spec.
-        most_positions: largest number of positions in a level for which the tree is still walked.
+        most_positions: largest number of positions in a level of the tree. A larger tree is not
+            walked.
     """
 
     name: str
@@ -47,13 +48,13 @@ class TreeRules(ABC):
 
     @abstractmethod
     def deal(self) -> tuple[Positions, NDArray[np.float64]]:
-        """Returns the positions before the first choice, and their probabilities, [N] both."""
+        """Returns the positions before the first choice, and their probabilities, both [N]."""
 
     @abstractmethod
     def legal(self, positions_N: Positions) -> NDArray[np.bool_]:
-        """Returns each player's legal choices, [N, 2, A], at least 1.
+        """Returns each player's legal choices, [N, 2, A].
 
-        A player with nothing to decide has exactly 1.
+        Each player has at least one, and a player with nothing to decide has exactly one.
         """
 
     @abstractmethod
@@ -73,15 +74,15 @@ class TreeRules(ABC):
             choices_E2: legal choices.
 
         Returns:
-            Five arrays with an entry for each way that the frame can go. The ways are in the order
-            of the positions. The entries are the index of the position in which the way begins, the
-            way's probability, the payoff from player 1 to player 0, whether the match ends, and the
-            position after the frame.
+            Five arrays with an entry for each possible outcome of the frame, ordered by position:
+            the index of the position that the outcome follows, the outcome's probability, the
+            payoff from player 1 to player 0, whether the match ends, and the position after the
+            frame.
         """
 
     @abstractmethod
     def label(self, position: Any, player: int) -> str:
-        """Describes in a few words all that a player knows.
+        """Describes in a few words everything that a player knows.
 
         Args:
             position: a position.
@@ -93,20 +94,20 @@ class TreeRules(ABC):
 
 
 class ChoiceRules(TreeRules):
-    """Defines a game of players 0 and 1, who choose frame by frame, both at once or in turns.
+    """Defines a game for players 0 and 1, who choose frame by frame, simultaneously or in turns.
 
     All randomness comes from the deal before the first choice. There are `deals` deals, all equally
-    likely. Parts of a deal may stay hidden at first. A player knows its observations from the first
-    frame on and nothing else. From these it must be able to reconstruct its own choices, and which
-    choices were legal.
+    likely. Parts of a deal may stay hidden at first. A player knows nothing but its observations
+    since the first frame. They must determine the choices that it made, and the choices that were
+    legal.
 
     Attributes:
-        longest: frames of the longest match.
-        draws_sides: whether a match's seed draws the seat of player 0. A game whose sides differ
-            draws it, so that matches are fair and an agent learns both sides.
+        longest: number of frames of the longest match.
+        draws_sides: whether a match's seed decides which seat is player 0. It is true if the sides
+            differ, so that matches are fair and an agent learns both sides.
         payoff_unit: unit of payoffs, such as "chips".
-        largest_payoff: largest payoff of a match to a player.
-        record: type of a position.
+        largest_payoff: largest payoff that a player can get from a match.
+        record: dtype of a position.
     """
 
     version: str
@@ -123,7 +124,7 @@ class ChoiceRules(TreeRules):
 
     @abstractmethod
     def begin(self, deals_N: NDArray[np.int64]) -> Positions:
-        """Returns the positions before the first choice. `deals_N` are the deals, below `deals`."""
+        """Returns the positions before the first choice. `deals_N` are deals, numbered from 0."""
 
     @abstractmethod
     def play(
@@ -136,11 +137,11 @@ class ChoiceRules(TreeRules):
             choices_N2: [N, 2], legal choices.
 
         Returns:
-            The payoffs from player 1 to player 0 in this frame, [N], and which matches end, [N].
+            The payoffs from player 1 to player 0 in this frame, and whether each match ends, [N].
         """
 
     def deal(self) -> tuple[Positions, NDArray[np.float64]]:
-        """Returns the positions of all deals."""
+        """Returns the positions of all deals, with equal probabilities."""
         return self.begin(np.arange(self.deals)), np.full(self.deals, 1.0 / self.deals)
 
     def follow(
@@ -148,7 +149,7 @@ class ChoiceRules(TreeRules):
     ) -> tuple[
         NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], Positions
     ]:
-        """Plays a frame, in which nothing is left to chance."""
+        """Plays a frame. It has a single outcome, because the deal holds all randomness."""
         paid_E, ended_E = self.play(positions_E, choices_E2)
         return np.arange(len(paid_E)), np.ones(len(paid_E)), paid_E, ended_E, positions_E
 
@@ -160,12 +161,14 @@ class ChoiceRules(TreeRules):
 def uniform(
     positions_N: Positions, players_N: NDArray[np.intp], legal_NA: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Gives every legal choice the same probability."""
+    """Takes every legal choice with the same probability."""
     return legal_NA / legal_NA.sum(-1, keepdims=True)
 
 
 def always(*preferred: int) -> Strategy:
-    """Returns a strategy: the first legal choice of `preferred`, or else any legal choice."""
+    """Returns a strategy that takes the first choice in `preferred` that is legal. If there is no
+    such choice, the strategy takes every legal choice with the same probability.
+    """
 
     def strategy(
         positions_N: Positions, players_N: NDArray[np.intp], legal_NA: NDArray[np.bool_]
@@ -189,7 +192,7 @@ def probabilities_of(
     players_N: NDArray[np.intp],
     legal_NA: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Returns the probabilities of a strategy.
+    """Returns the probabilities with which a strategy takes each choice.
 
     Args:
         strategy: the strategy.

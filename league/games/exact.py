@@ -4,10 +4,10 @@
     nash_conv(tree, uniform_table(tree))             # 0.916667
     exploitability(tree, table_of(tree, policy))     # for any policy that answers observations
 
-The tree of a game of choices is walked frame by frame, with the same rules as matches. A *view* is
+The tree of a game of choices is walked frame by frame, with the rules that matches use. A *view* is
 the list of a player's observations from the first frame to the current frame. A player can't
 distinguish positions with the same view. An *infoset* is a view in which the player has a decision.
-Players are 0 and 1 of the rules (who opens, who picks rows), not seats.
+Players 0 and 1 are the players of the rules (0 opens, or picks rows), not seats.
 
 Values are payoffs (chips) per match to player 0, unless stated otherwise. NashConv and
 exploitability are as in Lanctot et al., "A unified game-theoretic approach to multiagent
@@ -15,7 +15,7 @@ reinforcement learning" (2017), and in OpenSpiel:
 
     NashConv(π) = Σ_i max_{π'_i} u_i(π'_i, π_-i) - u_i(π)        exploitability(π) = NashConv(π) / 2
 
-Shape suffixes: M positions of a level, E edges out of it, 2 players, A actions, O observation
+Shape suffixes: M positions of a level, E edges that leave it, 2 players, A actions, O observation
 width, V views, K infosets (of both players and all levels), T frames.
 """
 
@@ -38,17 +38,17 @@ END = -1
 """Value of `Level.next_E` where the match ends."""
 NO_VIEW = -1
 MAX_POSITIONS = 1_000_000
-"""Largest number of positions of a level. A larger tree would take minutes and gigabytes."""
+"""Largest number of positions in a level. A larger tree would take minutes and gigabytes."""
 
 
 class Level(NamedTuple):
-    """Holds all positions at one depth, and all choices (edges) from there.
+    """Holds all positions at a depth of the tree, and the edges (pairs of choices) that leave them.
 
     Attributes:
         views_M2: each player's view, an index into the tree's views.
         nodes_E: the position where each edge begins.
         choices_E2: both players' choices on the edge.
-        chance_E: the edge's probability, given the choices.
+        chance_E: the probability of chance on the edge, given the choices.
         paid_E: the payoff to player 0 on the edge.
         next_E: the position in the next level to which the edge leads, or `END`.
     """
@@ -64,10 +64,10 @@ class Level(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class GameTree:
     """Holds a game's levels and views. A view's parent is the player's view one frame earlier
-    (`NO_VIEW` in the first frame). Each view comes after its parent.
+    (`NO_VIEW` in the first frame). Parents come before their children.
 
-    `dealt_M` are the probabilities of the first level's positions. `infosets_K` are the views with
-    a decision. A policy is a table `[K, A]` of probabilities.
+    `dealt_M` holds the probabilities of the first level's positions. `infosets_K` holds the indices
+    of the views with a decision. A policy is a table `[K, A]` of probabilities.
     """
 
     rules: TreeRules
@@ -77,7 +77,7 @@ class GameTree:
     parents_V: NDArray[np.intp]
     observations_VO: NDArray[np.float32]
     legal_VA: NDArray[np.bool_]
-    positions_V: Positions  # an example of each view
+    positions_V: Positions  # a position with each view
     infosets_K: NDArray[np.intp]
 
     @property
@@ -91,7 +91,7 @@ class GameTree:
         return self.legal_VA[self.infosets_K]
 
     def labels(self) -> list[str]:
-        """Describes the player's knowledge in each infoset, by the rules' `label`."""
+        """Describes the player's knowledge in each infoset, with the rules' `label`."""
         return [
             self.rules.label(self.positions_V[view], int(self.players_V[view]))
             for view in self.infosets_K
@@ -112,7 +112,7 @@ def rules_of(game: BatchedGame) -> TreeRules:
 def is_exact(name: str, **options: Any) -> bool:
     """Returns whether exact values of a game can be computed here."""
     try:
-        if game_spec(name, **options).action_kind != CHOICE:  # then its processes need not start
+        if game_spec(name, **options).action_kind != CHOICE:  # checked first: starts no processes
             return False
         game = make_batched(name, 1, **options)
         try:
@@ -128,15 +128,15 @@ def game_tree(rules: TreeRules) -> GameTree:
     """Builds the tree of `rules`.
 
     Raises:
-        InvalidInput: a level has more than `MAX_POSITIONS` positions, or the observations are
-            incomplete: a player would forget its own choice, or could not know its legal choices.
+        InvalidInput: a level has too many positions (`MAX_POSITIONS` or `rules.most_positions`), or
+            the observations don't determine a player's earlier choices or its legal choices.
     """
     positions_M, dealt_M = rules.deal()
     most = min(MAX_POSITIONS, rules.most_positions)
     parents_M2 = np.full((len(positions_M), 2), NO_VIEW)
     choices_M2 = np.zeros((len(positions_M), 2), np.intp)
     levels: list[Level] = []
-    parts: list[tuple[NDArray[Any], ...]] = []  # of the views, by level and player
+    parts: list[tuple[NDArray[Any], ...]] = []  # arrays of the views, by level and player
     count = 0
     while len(positions_M):
         legal_M2A, observed_M2O = rules.legal(positions_M), rules.observe(positions_M)
@@ -189,7 +189,7 @@ def game_tree(rules: TreeRules) -> GameTree:
 
 
 Table = NDArray[np.float64]
-"""[K, A]: a policy of both players, the probability of each action in each infoset."""
+"""[K, A]: a policy of both players, as the probability of each action in each infoset."""
 TOLERANCE = 1e-6
 
 
@@ -235,8 +235,8 @@ def _edge_probabilities(level: Level, by_view_VA: Table, player: int) -> NDArray
 
 
 def _edge_values(level: Level, sign: int, next_M: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns the payoff on an edge and after it, [E]."""
-    padded_M = np.append(next_M, 0.0)  # END, -1, reads the last
+    """Returns the sum of the payoffs on each edge and after it, [E]."""
+    padded_M = np.append(next_M, 0.0)  # an edge with END reads the 0 at the end
     return sign * level.paid_E + padded_M[np.where(level.next_E == END, len(next_M), level.next_E)]
 
 
@@ -254,12 +254,12 @@ def expected_value(tree: GameTree, table_KA: Table) -> float:
 
 
 def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
-    """Returns a player's mean payoff with a best response to the other player's half of the table.
+    """Returns a player's mean payoff with a best response to the other player's part of the table.
 
-    The pass goes backwards over the levels. In each infoset it takes the action of greatest value,
-    summed over the infoset's positions. A position's weight is the probability that chance and the
-    opponent lead there. The player's own earlier choices don't matter, because the
-    player remembers them.
+    A pass runs backwards over the levels. In each infoset it takes the action with the greatest
+    value, summed over the infoset's positions. A position's weight is the probability that chance
+    and the opponent lead to it. The player's own earlier choices have no influence on the weights,
+    because they are the same in all positions of an infoset.
 
     Args:
         tree: the tree.
@@ -274,7 +274,7 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
     """
     by_view_VA = _by_view(tree, checked_table(tree, table_KA))
     sign = (1, -1)[player]
-    opponent = [  # and chance
+    opponent = [  # probabilities of the opponent's choices and of chance
         level.chance_E * _edge_probabilities(level, by_view_VA, 1 - player) for level in tree.levels
     ]
     reaches = [tree.dealt_M]  # probability that chance and the opponent lead to [M]
@@ -300,15 +300,15 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
 
 
 def nash_conv(tree: GameTree, table_KA: Table) -> float:
-    """Returns the total gain of both players' best responses. It is 0 exactly at an equilibrium.
+    """Returns the sum of both players' gains from best responses. Only an equilibrium has 0.
 
-    The games are zero-sum, so the current values of the players cancel out.
+    The games are zero-sum, so the players' payoffs under the table itself cancel out.
     """
     return sum(best_response_value(tree, table_KA, player) for player in range(2))
 
 
 def exploitability(tree: GameTree, table_KA: Table) -> float:
-    """Returns NashConv / 2: the loss to a best response per match, if sides alternate."""
+    """Returns NashConv / 2: the mean loss per match to a best response, if sides alternate."""
     return nash_conv(tree, table_KA) / 2.0
 
 
@@ -316,13 +316,13 @@ def exploitability(tree: GameTree, table_KA: Table) -> float:
 class Histories:
     """Holds the observations of the deciding player, from the match's start to each infoset.
 
-    They are the observations of a seat in the game, also in frames in which it waits. A recurrent
-    policy gets them in order, from an empty state.
+    They include frames in which the player waits. A recurrent policy reads them in order, starting
+    from its initial state.
 
     Attributes:
         observations_KTO: float32, zeros after the history's end.
-        legal_KTA: bool, the legal choices in each frame, all true after the end.
-        lengths_K: frames of each history. The policy has to decide in frame `lengths_K - 1`.
+        legal_KTA: bool, the legal choices in each frame, all true after the history's end.
+        lengths_K: number of frames of each history. The policy decides in frame `lengths_K - 1`.
     """
 
     observations_KTO: NDArray[np.float32]
@@ -352,11 +352,11 @@ def histories(tree: GameTree) -> Histories:
 def table_of(tree: GameTree, policy: Callable[[Histories], NDArray]) -> Table:
     """Asks a policy for its table.
 
-    Sums that differ from 1 only by float32 rounding are normalised.
+    If the probabilities' sum differs from 1 only by float32 rounding, they are normalised.
 
     Args:
         tree: the tree.
-        policy: returns the probabilities `[K, A]` for all histories at once.
+        policy: a function that returns the probabilities `[K, A]` for all histories at once.
 
     Raises:
         InvalidInput: the answers are not probabilities over the legal choices.
@@ -374,7 +374,7 @@ def table_of(tree: GameTree, policy: Callable[[Histories], NDArray]) -> Table:
 
 
 def uniform_table(tree: GameTree) -> Table:
-    """Returns the policy that takes all legal actions with the same probability."""
+    """Returns the policy that takes each legal action with the same probability."""
     legal_KA = tree.legal_KA
     return legal_KA / legal_KA.sum(-1, keepdims=True)
 
@@ -382,13 +382,14 @@ def uniform_table(tree: GameTree) -> Table:
 def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[float]) -> Table:
     """Returns the policy of a player that draws a table before each match and keeps it.
 
-    In an infoset, the policy takes an action as often as the drawn tables do on average, given that
-    the player's own choices led there (Kuhn's theorem). w_i are the weights, and r_i(I) is the
-    probability that the player's own choices by table i lead to infoset I:
+    In an infoset, the probability of an action is the average of the tables' probabilities. Each
+    table counts by the probability that it was drawn and that the player's own choices led there
+    (Kuhn's theorem). w_i are the weights, and r_i(I) is the probability that the player's own
+    choices by table i lead to infoset I:
 
         π(a|I) = Σ_i w_i r_i(I) π_i(a|I) / Σ_i w_i r_i(I)
 
-    In an infoset that no table reaches, the policy is uniform. This has no effect on the values.
+    In an infoset that no table reaches, the policy is uniform, which doesn't change any value.
 
     Args:
         tree: the tree.

@@ -1,4 +1,4 @@
-"""Provides one seat of the game as a Gymnasium environment.
+"""Provides a seat of the built-in game as a Gymnasium environment.
 
 `import league.games` registers it for `gymnasium.make("league/Brawl-v0", opponent="based")`.
 `Matches` and `OneMatch` hold the shared parts of the three environments (this file, vector_env.py
@@ -30,19 +30,19 @@ ACTIONS: Mapping[str, Callable[[int], Any]] = {
     "multi_binary": spaces.MultiBinary,
     "multi_discrete": lambda keys: spaces.MultiDiscrete([2] * keys),
 }
-"""Spaces of the keys. sb3-contrib's RecurrentPPO passes the int8 of `MultiBinary` to torch and
-fails. It learns on `MultiDiscrete`.
+"""Action spaces of the keys. sb3-contrib's RecurrentPPO passes the int8 of `MultiBinary` to torch
+and fails. It works with `MultiDiscrete`.
 """
 
 
 class Matches:
-    """Holds matches with an environment's options.
+    """Holds matches of the built-in game, and applies an environment's options to them.
 
     Args:
         num_matches: N, matches that step together.
         stage: a stage of `league.games.brawl.stage`.
-        match_seconds: time limit of a match, seconds.
-        frame_skip: frames for which the keys of a step are held.
+        match_seconds: time limit of a match, in seconds.
+        frame_skip: frames for which a step holds its keys.
         reward: preset of the reward's weights.
         reward_overrides: weights that replace the preset's, by term.
         actions: the action space, one of `ACTIONS`.
@@ -102,7 +102,7 @@ class Matches:
         keys_NA[:] = down.reshape(keys_NA.shape)
 
     def step(self) -> NDArray[np.float32]:
-        """Holds the pressed keys and returns the weighted reward terms, [N, 2, K]."""
+        """Holds the keys from `press` for a step. Returns the weighted reward terms, [N, 2, K]."""
         self.check_begun()
         self.game.step(self._keys_N2A, self.frame_skip)
         return self.game.reward_terms_N2K * self.weights_K
@@ -112,7 +112,9 @@ class Matches:
         return dict(zip(self.spec.reward_terms, terms_K.tolist(), strict=True))
 
     def bot_index(self, opponent: object) -> int:
-        """Returns the bot's index, or EXTERNAL for a function. Raises `ConfigError`."""
+        """Returns the bot's index, or EXTERNAL for a function. Raises `ConfigError` for an unknown
+        bot.
+        """
         if not isinstance(opponent, str):
             return EXTERNAL
         names = [bot.name for bot in self.spec.bots]
@@ -125,12 +127,12 @@ class Matches:
 
 
 class OneMatch(Matches):
-    """Holds a single match, and shows its last frame after its end.
+    """Holds a single match. After its end, pictures and observations show its last frame.
 
     Args:
         names: the seats' names in pictures.
         render_mode: one of `RENDER_MODES`, or None.
-        render_size: (width, height) of pictures, pixels.
+        render_size: (width, height) of pictures, in pixels.
         options: options of `Matches`.
 
     Raises:
@@ -155,7 +157,7 @@ class OneMatch(Matches):
         self.ended = False
 
     def begin(self, random: np.random.Generator) -> None:
-        """Begins a match. The next number of `random` gives its seed, which decides its sides."""
+        """Begins a match. Its seed, drawn from `random`, also decides the players' sides."""
         self.ended = False
         self.reset(random.integers(GREATEST_SEED, size=1).astype(np.uint64))
         if self.render_mode == "rgb_array":
@@ -165,15 +167,15 @@ class OneMatch(Matches):
             self._shown = self.game.frame(0)
 
     def step(self) -> NDArray[np.float32]:
-        """Holds the pressed keys and returns the weighted reward terms, [1, 2, K]."""
+        """Holds the keys from `press` for a step. Returns the weighted reward terms, [1, 2, K]."""
         terms_N2K = super().step()
         self.ended = bool(self.game.ended_N[0])
         if self.render_mode == "rgb_array" and not self.ended:
-            self._shown = self.game.frame(0)  # after its end the game holds the next match
+            self._shown = self.game.frame(0)  # after the end, the game already holds the next match
         return terms_N2K
 
     def outcome(self, seat: int) -> float:
-        """Returns a seat's outcome of the match that ended: 1, 0.5 or 0."""
+        """Returns the outcome of the ended match for a seat: 1, 0.5 or 0."""
         outcome = float(self.game.outcomes_N[0])
         return outcome if seat == 0 else 1.0 - outcome
 
@@ -201,9 +203,9 @@ class OneMatch(Matches):
 class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
     """Plays a seat of a match. At the time limit the match is `terminated`, not truncated.
 
-    Observations are float32[74] in [-1, 1]. Actions are MultiBinary(10): W A S D space H L J K G,
-    pressed above 0.5. The reward is the weighted sum of the named terms. `info["reward_terms"]`
-    holds each weighted term, and at the end `info["outcome"]` is 1, 0.5 or 0.
+    Observations are float32[74] in [-1, 1]. Actions are MultiBinary(10), the keys W A S D space H L
+    J K G. A value above 0.5 presses a key. The reward is the sum of the weighted terms in
+    `info["reward_terms"]`. At the end `info["outcome"]` is 1, 0.5 or 0.
 
     Args:
         opponent: a bot's name, or a function from the opponent's observation to its keys.

@@ -1,11 +1,11 @@
-"""Plays games outside the league's process: in worker processes with many matches each, or wherever
-another `Host` plays them.
+"""Plays games outside the league's process: in worker processes with many matches each, or on
+another kind of `Host`, such as a server.
 
-gymnasium's `AsyncVectorEnv` has a process for each environment. So 128 matches would take 128
-interpreters, and a process that dies would end the whole vector. Here, if an environment raises,
-only its match is lost. If an environment hangs or crashes, the matches of its process are lost, and
-the process starts again. A saved match consists of its seed and actions, and is played again from
-these.
+Gymnasium's `AsyncVectorEnv` has a process for each environment. With it, 128 matches would take 128
+interpreters, and the death of a process would end the whole vector. Here, if an environment raises
+an error, only its match is lost. If an environment hangs or crashes, the matches of its process are
+lost, and the process is restarted. A match is saved as its seed and actions, and loading it plays
+these actions again.
 
 Shape suffixes: N matches, R rows of a request, 2 seats, A action width, T frames.
 """
@@ -35,13 +35,13 @@ from league.settings.device_flags import cores
 
 MOST_SECONDS, MOST_WORKERS = 86_400, 1024
 START_SECONDS = 600.0
-"""Longest time for a worker to import and make its first environment. It takes minutes on cores
-that a learner keeps busy.
+"""Longest time for a worker to import and make its first environment. This takes minutes while a
+learner keeps the cores busy.
 """
 WAIT_SECONDS, WORKER_WAIT_SECONDS = 20.0, 240.0
-"""Longest wait for a server that is away: of a command, for which a person waits, and of a worker
-of a league. The latter is shorter than the 300 s without progress after which the supervisor treats
-a learner as hanging.
+"""Longest wait for a server that doesn't answer. `WAIT_SECONDS` is for a command, because a person
+waits for it. `WORKER_WAIT_SECONDS` is for a worker of a league. It is shorter than the 300 s
+without progress after which the supervisor treats a learner as hanging.
 """
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -53,7 +53,7 @@ ENVIRONMENT = {
 
 
 class Process:
-    """Runs a worker in a fresh interpreter, never a fork of this process and its threads.
+    """Runs a worker in a fresh interpreter, not in a fork of this process, which has threads.
 
     The worker first sends "" or the reason why it can't play. Then it answers requests until the
     connection is closed.
@@ -90,10 +90,10 @@ class Host(ABC):
     """Plays the matches of a hosted game, by row.
 
     Attributes:
-        should_stop: asked while the host waits for something. True ends the wait.
-        wait_seconds: longest wait for a server that is away.
-        on_wait: receives, repeatedly, the reason why no match can continue, and "" once matches
-            continue.
+        should_stop: called repeatedly while the host waits. True ends the wait.
+        wait_seconds: longest wait for a server that doesn't answer.
+        on_wait: called repeatedly with the reason why no match can continue, and with "" once
+            matches continue.
     """
 
     should_stop: Callable[[], bool] = staticmethod(lambda: False)
@@ -118,15 +118,16 @@ class Host(ABC):
     def run(
         self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
-        """Answers a request about rows (`HostedGame`).
+        """Answers a request about rows. `HostedGame` describes the requests.
 
         Args:
             verb: the kind of request.
             rows: the rows.
-            arguments: returns the request's further arguments for some of the rows.
+            arguments: returns the request's further arguments for the given rows. A host that
+                splits the rows calls it for each part.
 
         Returns:
-            The answers with their rows, and the reason for each lost row.
+            Pairs of rows and their answer, and the reason for each lost row.
         """
 
     @abstractmethod
@@ -135,12 +136,13 @@ class Host(ABC):
 
 
 class Pool(Host):
-    """Runs workers over `matches` rows, in contiguous and nearly equal shares.
+    """Splits `matches` rows into contiguous, nearly equal shares, and runs a worker for each.
 
     Args:
         subject: the thing that the workers play, for messages.
-        workers: number of processes. 0 chooses by matches and processor cores.
-        step_seconds: longest time of a call. If a call takes longer, SIGALRM ends the worker.
+        workers: number of processes. 0 derives it from the numbers of matches and processor cores.
+        step_seconds: longest time for an environment's step, for messages. The worker itself sets
+            the alarm whose SIGALRM ends it.
         options: options of `subprocess.Popen`.
     """
 
@@ -195,8 +197,8 @@ class Pool(Host):
     def run(
         self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
-        """Calls the method `verb` of each worker for its part of `rows`. If a worker died, all of
-        its rows are lost, and it starts again.
+        """Calls the method `verb` of each worker for its part of `rows`. If a worker dies, all of
+        its rows are lost, and the pool restarts it.
 
         Raises:
             Unavailable: a worker that died can't start again.
@@ -205,7 +207,7 @@ class Pool(Host):
         for worker in self._workers:
             if worker_rows := [row for row in rows if row in worker.rows]:
                 asked.append((worker, worker_rows))
-                with contextlib.suppress(OSError):  # it died, so its answer is missing
+                with contextlib.suppress(OSError):  # it died, as the missing answer will show
                     worker.connection.send((verb, worker_rows, *arguments(worker_rows)))
         answers, failed = [], {}
         for worker, worker_rows in asked:
@@ -255,7 +257,7 @@ def check_options(step_seconds: float, workers: int) -> None:
 
 
 def serve(worker: Any, connection: Connection) -> None:
-    """Answers requests by the methods of `worker` until the game closes its end.
+    """Answers each request with a method of `worker`, until the game closes its end.
 
     If a method raises `Unavailable`, the error is the last answer.
     """
@@ -270,10 +272,10 @@ def serve(worker: Any, connection: Connection) -> None:
 
 
 def serve_process(make: Callable[..., Any]) -> None:
-    """Runs a worker's process: makes the worker from the keyword arguments in the command line's
-    JSON, reports that it can play, and serves.
+    """Runs a worker's process: makes the worker with keyword arguments from the JSON in the command
+    line, reports that it can play, and serves.
 
-    It ignores interrupts, which the game's process handles.
+    It ignores SIGINT and SIGTERM, which the game's process handles.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -289,15 +291,15 @@ def serve_process(make: Callable[..., Any]) -> None:
 
 
 class HostedGame(BatchedGame):
-    """Plays N matches in a host, such as a pool of worker processes, which `reset` and `load`
-    start.
+    """Plays N matches in a host, such as a pool of worker processes. `reset` and `load` start the
+    host.
 
     The host answers `begin(rows, seeds, played, ...)` and `step(rows, actions, is_last, ...)` with
     the bytes of a record for each row, and with the reasons why rows failed.
 
     Args:
         host: plays the matches.
-        seen: type of the records, with a field `ended`.
+        seen: dtype of the records, with a field `ended`.
     """
 
     def __init__(
@@ -310,9 +312,9 @@ class HostedGame(BatchedGame):
         self.seeds_N = np.zeros(n, np.uint64)
         self._actions_N2A = np.zeros((n, 2, spec.action_size), np.uint8)
         self._played: list[list[bytes]] = [[] for _ in range(n)]
-        self._seen_N = np.zeros(n, seen)  # the workers' last answers
+        self._seen_N = np.zeros(n, seen)  # the last record of each row
         self._nothing = self._seen_N[0].copy()
-        self._broken: dict[int, str] = {}  # why a row's match failed, for its next step
+        self._broken: dict[int, str] = {}  # rows that fail in their next step, with the reason
 
     @property
     def worker_pids(self) -> list[int]:
@@ -321,27 +323,27 @@ class HostedGame(BatchedGame):
 
     @abstractmethod
     def show(self, rows: NDArray[np.intp]) -> None:
-        """Writes the views and legal choices of `rows` from the workers' answers."""
+        """Writes the observations and legal choices of `rows` from their last records."""
 
     @abstractmethod
     def count(self, rows: NDArray[np.intp]) -> None:
-        """Adds a frame's terms and stats in `rows`."""
+        """Adds the reward terms and stats of the last frame in `rows`."""
 
     @abstractmethod
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Writes the last views of the matches that ended in `rows`. Returns seat 0's lead in each:
-        1, 0 or -1.
+        """Writes the final observations of the matches that ended in `rows`. Returns the result of
+        each for seat 0: 1 for a win, 0 for a draw, -1 for a loss.
         """
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments of a request after its `rows`."""
+        """Returns the arguments of a request that follow `rows`."""
         if verb == "begin":
             return self.seeds_N[rows].tolist(), [b"".join(self._played[n]) for n in rows]
         is_last_N = self.frames_N + 1 >= self.spec.max_frames
         return self._actions_N2A[rows].tobytes(), is_last_N[rows].tolist()
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
-        """Begins new matches. `next_seeds_N` of their rows becomes seed + 1.
+        """Begins new matches, and sets `next_seeds_N` of their rows to seed + 1.
 
         Raises:
             InvalidInput: a wrong shape.
@@ -350,14 +352,14 @@ class HostedGame(BatchedGame):
         seeds_N, where_N = self.checked_seeds(seeds, where)
         self.seeds_N[where_N] = seeds_N[where_N]
         self.next_seeds_N[where_N] = seeds_N[where_N] + np.uint64(1)
-        if not self.host.is_started:  # every row has a match from the first reset on
+        if not self.host.is_started:  # the first reset begins a match in every row
             where_N[:] = True
             self.host.start()
         self.begin(np.flatnonzero(where_N))
 
     def begin(self, rows: NDArray[np.intp]) -> None:
-        """Begins the matches of `seeds_N` in `rows`. A match that can't begin fails in the
-        next step.
+        """Begins matches in `rows` with the seeds in `seeds_N`. A match that can't begin fails in
+        the next step.
         """
         self.frames_N[rows], self.stats_N2S[rows] = 0, 0.0
         for n in rows.tolist():
@@ -368,9 +370,9 @@ class HostedGame(BatchedGame):
         self.show(rows)
 
     def _run(self, verb: str, rows: list[int]) -> dict[int, str]:
-        """Calls the workers' method `verb`, and returns why rows failed.
+        """Sends a request to the host and stores the records. Returns the failed rows with reasons.
 
-        All rows of a worker that died have failed, even rows outside `rows`.
+        If a worker died, all of its rows have failed, even those outside `rows`.
         """
         answers, failed = self.host.run(
             verb, rows, lambda worker_rows: self.request(verb, worker_rows)
@@ -433,11 +435,11 @@ class HostedGame(BatchedGame):
         self.final_stats_N2S[rows] = self.stats_N2S[rows]
 
     def own_state(self) -> dict[str, NDArray]:
-        """Returns the seeds."""
+        """Returns the seeds of the current matches."""
         return {"seeds_N": self.seeds_N}
 
     def save(self) -> dict[str, NDArray]:
-        """Copies the whole state: the arrays, and every match as its seed and actions."""
+        """Copies the whole state: the arrays, and the seed and actions of every match."""
         broken_N = np.isin(np.arange(self.num_matches), list(self._broken))
         played = np.frombuffer(b"".join(itertools.chain(*self._played)), np.uint8)
         return super().save() | {"played": np.packbits(played), "broken_N": broken_N}
@@ -472,32 +474,30 @@ class HostedGame(BatchedGame):
                 raise DataCorrupt(f"saved match {n} can't be continued: {failed.get(n, otherwise)}")
 
     def played_N2A(self) -> NDArray[np.uint8]:
-        """Returns the actions of both seats, bots too, in the last frame, [N, 2, A]."""
+        """Returns the actions of both seats in the last frame, [N, 2, A], including bots."""
         return self._actions_N2A.copy()
 
     def ask(self, verb: str, match: int) -> Any:
-        """Asks the worker of a match."""
+        """Sends a request about a match, and returns the answer or the reason of the failure."""
         return next(iter(self.ask_all(verb, [match])), self._broken.get(match))
 
     def ask_all(self, verb: str, rows: Sequence[int]) -> list[Any]:
-        """Asks the workers of `rows` and returns their answers.
+        """Sends a request about `rows`, and returns the answers of their workers.
 
-        The matches of workers that die fail in the next step.
+        If a worker dies, its matches fail in the next step.
         """
         answers, failed = self.host.run(verb, rows, lambda worker_rows: ())
         self._broken |= failed
         return [answer for _, answer in answers]
 
     def close(self) -> None:
-        """Ends the worker processes. `reset` and `load` start new processes. It is safe to call
-        again.
-        """
+        """Closes the host. `reset` and `load` start it again. It is safe to call twice."""
         self.host.close()
 
 
 def inherited(extra: Mapping[str, str]) -> dict[str, str]:
     """Returns the environment variables of a worker.
 
-    The variables of this process replace those in `ENVIRONMENT`, and `extra` replaces both.
+    Variables of this process override `ENVIRONMENT`, and `extra` overrides both.
     """
     return {**ENVIRONMENT, **os.environ, **extra}

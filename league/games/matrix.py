@@ -1,7 +1,7 @@
-"""Plays matrix games of one or more rounds: both players choose at once, a table has the payoff.
+"""Plays matrix games of one or more rounds: both players choose at once, and a table pays them.
 
-Tables are rock-paper-scissors, matching pennies, or read from CSV files. Shape suffixes: N
-positions, 2 players, A actions, O observation width, R rows, C columns.
+The tables are built in (rock-paper-scissors, matching pennies) or read from CSV files. Shape
+suffixes: N positions, 2 players, A actions, O observation width, R rows, C columns.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def named_payoffs(argument: str) -> Payoffs:
 
 
 def read_payoffs(path: Path) -> Payoffs:
-    """Reads a game from a CSV file: a line for each choice of player 0, a column for each of player
-    1.
+    """Reads a game from a CSV file with a line for each choice of player 0 and a column for each
+    choice of player 1.
 
-    If the first line has words, they name the choices in order, and both players' choices have the
-    same names. A choice without a name is named by its number.
+    If the first line holds words, they name the choices of both players in order. A choice without
+    a name is named by its number.
 
     Raises:
         ConfigError: names the file and the line that can't be used.
@@ -114,9 +114,9 @@ MAX_ROUNDS = 10_000
 class MatrixRules(ChoiceRules):
     """Defines a match of several rounds of a matrix game.
 
-    The player's own part of an observation says whether the player picks rows or columns, and what
-    it chose last. The rest is the opponent's last choice. A player doesn't see the opponent's
-    choice of the current round.
+    The own part of an observation tells whether the player picks rows or columns, and its last
+    choice. The rest is the opponent's last choice. A player doesn't see the opponent's choice of
+    the current round.
 
     Raises:
         ConfigError: a wrong number of rounds.
@@ -134,7 +134,7 @@ class MatrixRules(ChoiceRules):
         # The version depends on the table.
         text = f"{matrix_RC.tolist()} {self.action_names}"
         self.version = f"1-{hashlib.sha256(text.encode()).hexdigest()[:8]}-{rounds}"
-        # A symmetric game has no sides to draw.
+        # In a symmetric game both sides are alike, so there is no need to draw them.
         self.draws_sides = not np.array_equal(matrix_RC, -matrix_RC.T)
         self._count = len(self.action_names)
         self.own_size = 2 + self._count
@@ -147,7 +147,7 @@ class MatrixRules(ChoiceRules):
         self.observation_names = ("plays the rows", "plays the columns", *seen)
         self.largest_payoff = rounds * float(np.abs(matrix_RC).max())
         self._legal_2A = np.arange(self._count) < np.array(matrix_RC.shape)[:, None]
-        # Row A stands for no choice. The index NOTHING (-1) reads it.
+        # The last row is all zeros and means no choice. The index NOTHING (-1) reads it.
         self._one_hot = np.eye(self._count + 1, self._count, dtype=np.float32)
         fixed = (
             ScriptedBot(name=f"always-{name}", summary=f"always takes {name}", strategy=always(n))
@@ -204,7 +204,7 @@ class MatrixRules(ChoiceRules):
 def make_matrix(
     num_matches: int, *, max_frames: int | None = None, argument: str = "", rounds: int = 1
 ) -> ChoiceGame:
-    """Makes N matches of a matrix game. The player that earned more in all rounds wins.
+    """Makes N matches of a matrix game. The player with the greater total payoff wins.
 
     Args:
         max_frames: None, or at least `rounds`.

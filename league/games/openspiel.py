@@ -39,22 +39,23 @@ except ImportError as error:
 STATS = ("moves", PAYOFF)
 LONGEST_TEXT = 20_000
 MOST_POSITIONS = 100_000
-"""Largest number of positions in a level of a tree. OpenSpiel makes them one by one, in 30
-microseconds each.
+"""Largest number of positions in a level of a tree. OpenSpiel makes them one at a time and takes 30
+microseconds for each.
 """
 
 
 class OpenSpielGame(SeenGame):
     """Plays N matches of a game of OpenSpiel.
 
-    A seat is a player of OpenSpiel. Its view is its information state, or its observation in games
-    without information states. The seed of a match draws the chance events.
+    Seats 0 and 1 are OpenSpiel's players 0 and 1. A seat's view is the player's information state,
+    or its observation in games without information states. A match's seed determines the chance
+    events.
 
     Args:
         num_matches: matches that step together.
         argument: OpenSpiel's name of the game, with its parameters: `leduc_poker`,
             `goofspiel(num_cards=4)`.
-        max_frames: decisions after which a match ends with its payoffs so far. None is the length
+        max_frames: frames after which a match ends with its payoffs so far. None means the length
             of the longest match.
 
     Raises:
@@ -79,18 +80,19 @@ class OpenSpielGame(SeenGame):
         return counts
 
     def tree_rules(self) -> TreeRules | None:
-        """Returns the rules for exact values, or None. A game has such rules if it is zero-sum and
-        no time limit ends its matches.
+        """Returns the rules for computing exact values, or None. A game has these rules only if it
+        is zero-sum and no time limit cuts its matches short.
         """
         is_whole = self.spec.max_frames >= self._spiel.game.max_game_length()
         return SpielRules(self._spiel) if self._spiel.is_zero_sum and is_whole else None
 
 
 class Spiel:
-    """A game of OpenSpiel, with the observations that seats get of its states.
+    """Wraps a game of OpenSpiel: checks it, turns its states into records, and plays choices.
 
     Attributes:
-        clipped: how often a number was outside [-1, 1], by the names of `BatchedGame.clipped`.
+        clipped: how often each number was outside [-1, 1]. `BatchedGame.clipped` describes the
+            keys.
 
     Raises:
         ConfigError: there is no such game, or a league can't play it.
@@ -154,7 +156,7 @@ class Spiel:
         return numbers
 
     def seen(self, states: Sequence[Any] | NDArray[Any]) -> NDArray[np.void]:
-        """Returns a record of `seen_type` of each state."""
+        """Returns a record of `seen_type` for each state."""
         seen_R = np.zeros(len(states), seen_type(self.view_size, self.action_size))
         acting, legal, views = seen_R["acting"], seen_R["legal"], seen_R["views"]
         for index, state in enumerate(states):
@@ -179,7 +181,7 @@ class Spiel:
             state.apply_action(choices[state.current_player()])
 
     def text(self, state: Any) -> str:
-        """Returns what the player to act sees, in OpenSpiel's words."""
+        """Returns OpenSpiel's text of the observation of the player to act."""
         player = max(0, state.current_player())
         words = state.observation_string(player) if self._has_text else str(state)
         return words[:LONGEST_TEXT]
@@ -198,7 +200,7 @@ def _spec(argument: str, spiel: Spiel, max_frames: int | None) -> GameSpec:
         terms=(PAYOFF,),
         stats=STATS,
         max_frames=max_frames or spiel.game.max_game_length(),
-        # where matches pay 1 or -1, payoffs say no more than wins
+        # if matches pay 1 or -1, payoffs say no more than wins
         payoff_unit="" if largest == 1.0 else "points",
         largest_payoff=largest if is_bounded else None,
         reward_presets={
@@ -222,7 +224,7 @@ class _InProcess(Host):
         return self._started
 
     def start(self) -> None:
-        """Lets matches be played."""
+        """Marks the host as started."""
         self._started = True
 
     def close(self) -> None:
@@ -243,7 +245,7 @@ class _InProcess(Host):
     def _begin(
         self, rows: list[int], seeds: list[int], played: list[bytes]
     ) -> tuple[bytes, dict[int, str]]:
-        """Begins matches, and plays their actions again."""
+        """Begins matches, and plays the actions of loaded matches again."""
         for row, seed, actions in zip(rows, seeds, played, strict=True):
             self._states[row] = self._spiel.game.new_initial_state()
             self._luck[row] = Random(match_seed(seed))
@@ -276,7 +278,7 @@ class _InProcess(Host):
         self._draw(row)
 
     def _draw(self, row: int) -> None:
-        """Plays chance events."""
+        """Draws the outcomes of chance events until a player has to choose or the match ends."""
         state, luck = self._states[row], self._luck[row]
         while state.is_chance_node():
             actions, weights = zip(*state.chance_outcomes(), strict=True)
@@ -284,7 +286,7 @@ class _InProcess(Host):
 
 
 class SpielRules(TreeRules):
-    """The rules of a game of OpenSpiel, for exact values. A position is a state of OpenSpiel."""
+    """Provides an OpenSpiel game's rules for exact values. A position is a state of OpenSpiel."""
 
     bots = (RANDOM_BOT,)
 
@@ -297,7 +299,7 @@ class SpielRules(TreeRules):
         return _states([state for state, _ in dealt]), np.array([chance for _, chance in dealt])
 
     def _after_chance(self, state: Any, chance: float) -> Iterator[tuple[Any, float]]:
-        """Yields the states after all chance events that come next, and their probabilities."""
+        """Yields each state that the next chance events can lead to, with its probability."""
         if not state.is_chance_node():
             yield state, chance
             return

@@ -26,8 +26,9 @@ Infos = dict[str, dict[str, Any]]
 class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
     """Plays a match with `player_0` in seat 0.
 
-    At the time limit both agents are terminated, not truncated. Options, observations, actions,
-    rewards and infos of each seat are as in `league.games.gym_env.BrawlEnv`.
+    At the time limit both agents are terminated, not truncated. The options are as in
+    `league.games.gym_env.BrawlEnv`, and so are the observations, actions, rewards and infos of each
+    seat.
 
     Raises:
         ConfigError: an unknown preset, stage or render mode.

@@ -1,8 +1,8 @@
-"""Plays Kuhn's poker and Leduc hold'em: fixed-limit poker of two players, over many hands at once.
+"""Plays Kuhn poker and Leduc hold'em, two-player fixed-limit poker, with many hands at once.
 
 Each player has a card and pays an ante of 1 chip. Player 0 opens every round. A round ends when a
-raise is called or both check. After the last round the better hand takes all: a pair with the
-public card, or else the higher rank.
+player calls a raise or both check. After the last round the better hand wins the pot: a pair with
+the public card, or else the higher rank.
 
 Shape suffixes: N hands, 2 players, A actions, O observation width, D deals, C cards.
 """
@@ -21,19 +21,19 @@ from league.games.choice_rules import RANDOM_BOT, ChoiceRules, Positions, Script
 
 ACTIONS = ("fold", "call", "raise")
 FOLD, CALL, RAISE = range(3)
-"""Without a bet to pay, a call is a check, a raise is a bet, and folding is not allowed."""
+"""If there is no bet to call, a call is a check, a raise is a bet, and folding is not allowed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PokerVariant:
-    """Describes fixed-limit poker of two players with a card each.
+    """Describes a variant of fixed-limit poker for two players with a card each.
 
     Attributes:
         ranks: letters of the ranks, lowest first.
         suits: copies of each rank.
         bets: chips that a raise adds, by betting round.
-        raises: most raises within a round.
-        longest: choices of the longest hand.
+        raises: largest number of raises in a round.
+        longest: number of choices in the longest hand.
     """
 
     name: str
@@ -55,10 +55,10 @@ AGGRESSIVE = ScriptedBot(
 )
 
 ALPHA = 1 / 6
-"""Kuhn's free parameter: how often the first player bets the jack. Every value in [0, 1/3] is an
-equilibrium (H. W. Kuhn, "A simplified two-person poker", 1950). This is the middle."""
+"""Kuhn's free parameter: how often the first player bets with the jack. Every value in [0, 1/3]
+gives an equilibrium (H. W. Kuhn, "A simplified two-person poker", 1950). This one is the middle."""
 
-# How often each player bets, and how often it calls a bet, by rank: jack, queen, king.
+# How often each player bets, and how often it calls a bet, with a jack, a queen and a king.
 _KUHN_NASH = np.array(
     [
         [[ALPHA, 0, 3 * ALPHA], [0, ALPHA + 1 / 3, 1]],
@@ -70,8 +70,8 @@ _KUHN_NASH = np.array(
 def kuhn_nash(
     positions_N: Positions, players_N: NDArray[np.intp], legal_NA: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Plays Kuhn's equilibrium at `ALPHA`, worth -1/18 of the ante to the first player."""
-    # With one suit a card is its rank.
+    """Plays Kuhn's equilibrium for `ALPHA`. The first player's value is -1/18 of the ante."""
+    # With a single suit, a card's number is its rank.
     rows, faces_bet_N = np.arange(len(players_N)), legal_NA[:, FOLD]
     ranks_N = positions_N["cards"][rows, players_N]
     chance_N = _KUHN_NASH[players_N, faces_bet_N.astype(np.intp), ranks_N]
@@ -114,12 +114,12 @@ _WORDS: dict[str, str] = dict(zip("fcr", ACTIONS, strict=True))
 
 
 class PokerRules(ChoiceRules):
-    """Defines a hand of `variant`. A card is its rank times the number of suits, plus its suit.
+    """Defines a hand of `variant`. A card's number is rank * suits + suit.
 
-    The player's own part of an observation has its number and card (rank, and suit if there are
+    The own part of an observation has the player's number, its card (rank, and suit if there are
     several), whether it is the player's turn, and the legal choices. The rest has the chips in the
-    pot, first the opponent's and then the player's, and the opponent's last choice. With several
-    rounds, the rest also has the round, the raises in it, and the public card once it is revealed.
+    pot (the opponent's, then the player's) and the opponent's last choice. With several rounds, the
+    rest also has the round, the number of raises in it, and the public card once it is revealed.
     """
 
     version = "1"
@@ -138,7 +138,7 @@ class PokerRules(ChoiceRules):
         self.deals = len(self._deals_DC)
         self.largest_payoff = 1.0 + variant.raises * sum(variant.bets)
         self._bets = np.array(variant.bets, np.int16)
-        # of each card the one-hot rank, and the suit if there are several
+        # for each card, its one-hot rank, and its one-hot suit if there are several
         ranks, suits = len(variant.ranks), variant.suits
         self._faces = np.repeat(np.eye(ranks, dtype=np.float32), suits, axis=0)
         card = [f"rank is {rank}" for rank in variant.ranks]
@@ -183,7 +183,7 @@ class PokerRules(ChoiceRules):
         acts_N2 = positions_N["actor"][:, None] == np.arange(2)
         legal_N2A = np.empty((len(positions_N), 2, len(ACTIONS)), np.bool_)
         legal_N2A[:, :, FOLD] = acts_N2 & (chips_N2 < chips_N2[:, ::-1])
-        legal_N2A[:, :, CALL] = True  # also the only choice of a player that waits
+        legal_N2A[:, :, CALL] = True  # this is also the only choice of a waiting player
         legal_N2A[:, :, RAISE] = acts_N2 & (positions_N["raises"] < self.variant.raises)[:, None]
         return legal_N2A
 
@@ -208,7 +208,8 @@ class PokerRules(ChoiceRules):
         positions_N["raises"] = np.where(turns_N, 0, positions_N["raises"] + raises_N)
         positions_N["round"] += turns_N
         positions_N["actor"] = np.where(ended_N, NOBODY, np.where(turns_N, 0, 1 - actor_N))
-        # The player that paid less has folded. At the showdown both paid the same.
+        # The winner gets the smaller of the two stakes. A player who folds has paid less, and at a
+        # showdown both have paid the same.
         ranks_N2 = positions_N["cards"] // self.variant.suits
         pair_N2 = ranks_N2 == (positions_N["public"] // self.variant.suits)[:, None]
         strength_N2 = (ranks_N2 + pair_N2 * len(self.variant.ranks)).astype(np.int16)
@@ -236,10 +237,10 @@ class PokerRules(ChoiceRules):
         return views_N2O
 
     def label(self, position: np.void, player: int) -> str:
-        """Names the player's place, its own card, the public card and the choices by round.
+        """Names the player's position, its card, the public card and the choices by round.
 
-        An example is `second J1 K0:crc/r`: the second player holds a jack, and the public card is a
-        king. Choices are f, c and r (`_said`).
+        For example, in `second J1 K0:crc/r` the second player holds a jack, and the public card is
+        a king. `_said` explains the letters of the choices.
         """
         shown = [self._card(position["cards"][player])]
         if position["round"] > 0:
@@ -281,10 +282,10 @@ class PokerRules(ChoiceRules):
 
 
 def make_kuhn(num_matches: int, *, max_frames: int | None = None) -> ChoiceGame:
-    """Makes N hands of Kuhn's poker: three cards, one bet."""
+    """Makes N hands of Kuhn poker: three cards and a single bet."""
     return ChoiceGame(PokerRules(KUHN), num_matches, max_frames)
 
 
 def make_leduc(num_matches: int, *, max_frames: int | None = None) -> ChoiceGame:
-    """Makes N hands of Leduc hold'em: six cards, two rounds of bets, a public card between them."""
+    """Makes N hands of Leduc hold'em: six cards, and two rounds with a public card between them."""
     return ChoiceGame(PokerRules(LEDUC), num_matches, max_frames)

@@ -1,10 +1,9 @@
-"""Finds games by name: built-in games, registered games, and games of installed packages.
+"""Finds games by name: built-in games, registered games, and games from installed packages.
 
-A name may carry an argument after a colon: `matrix:rps`, `pettingzoo:MODULE`,
-`openspiel:NAME`, `ai2:FOLDER`, `grpc:HOST:PORT`, and `python:MODULE:FACTORY` for a game in a user's
-module. The call
-`factory(num_matches, *, max_frames=None, **options)` returns a `BatchedGame`. If the name has an
-argument, the factory also gets `argument=`.
+A name may carry an argument after a colon: `matrix:rps`, `pettingzoo:MODULE`, `openspiel:NAME`,
+`ai2:FOLDER`, `grpc:HOST:PORT`, and `python:MODULE:FACTORY` for a game in a user's module.
+A game's factory is called as `factory(num_matches, *, max_frames=None, **options)` and returns a
+`BatchedGame`. If the name has an argument, the factory also gets `argument=`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from league.games.base import BatchedGame, GameSpec
 
 PATH = "KUMITE_PATH"
 GROUP = "kumite.games"
-"""Group of the entry points by which packages name their games. The value names the factory."""
+"""Entry point group in which packages declare their games. An entry's value names the factory."""
 
 GameFactory = Callable[..., BatchedGame]
 
@@ -64,21 +63,21 @@ _OF_FILES: Mapping[str, Mapping[str, type]] = {
     "matrix:rps": {"rounds": int},
     "showdown": {"step_seconds": float, "workers": int},
 }
-"""The games that a file may name without its user's consent, with their options. They refer to no
-file, program or module.
+"""Games that a file may name without its user's consent, with the types of their options. These
+games and options refer to no file, program or module.
 """
 _registered: dict[str, GameFactory] = {}
 
 
 def register(name: str, factory: GameFactory) -> None:
-    """Makes a game known by `name` in this process.
+    """Registers a game under `name`, in this process only.
 
-    A league has several processes. To train in a league, give the game an entry point of the group
-    `kumite.games`, or name it `python:MODULE:FACTORY`.
+    A league has several processes. To train on a game in a league, give it an entry point in the
+    group `kumite.games`, or name it `python:MODULE:FACTORY`.
 
     Args:
         name: the game's name, without a colon.
-        factory: makes the game, as described at the top of this module.
+        factory: makes the game. The top of this module describes its call.
 
     Raises:
         ConfigError: the name is taken, empty or has a colon.
@@ -99,13 +98,14 @@ def game_names() -> list[str]:
 
 
 def users_module(name: str) -> ModuleType:
-    """Imports a user's module, also from the working folder and from `PYTHONPATH`.
+    """Imports a user's module, including from the working folder and from `PYTHONPATH`.
 
-    The launchers keep `PYTHONPATH` in `KUMITE_PATH`. The working folder and the folders in that
-    variable come last on the import path. So no file in them replaces a module of Python, of a
-    package or of the project.
+    The launchers move `PYTHONPATH` to `KUMITE_PATH`. This function appends the working folder and
+    the folders in `KUMITE_PATH` to the end of the import path, so that no file in them can replace
+    a module of Python, of a package or of the project.
     """
-    # An editable install is no entry of the path: its finder comes after all entries.
+    # An editable install has no entry on the path. Its finder comes after all entries, so the
+    # project's folder is added before the user's folders.
     entries = [str(Path(__file__).parents[2]), *os.environ.get(PATH, "").split(os.pathsep)]
     with suppress(FileNotFoundError):  # the folder was removed
         entries.insert(1, os.getcwd())
@@ -116,7 +116,7 @@ def users_module(name: str) -> ModuleType:
 
 
 def users_path() -> dict[str, str]:
-    """Returns the environment variable by which another process finds the same modules."""
+    """Returns the environment variable with which another process finds the same modules."""
     return {PATH: os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
 
 
@@ -129,7 +129,7 @@ def _load(path: str, load: Callable[[str], ModuleType] = importlib.import_module
 
 
 def _factory(name: str) -> tuple[GameFactory, dict[str, str]]:
-    """Returns the factory of `name`, and the argument that the name carries."""
+    """Returns the factory of `name`, and a dict with the argument that the name carries, if any."""
     head, colon, argument = name.partition(":")
     options = {"argument": argument} if colon else {}
     if head == "python" and argument:
@@ -156,7 +156,7 @@ def make_batched(
     Args:
         name: the game's name.
         num_matches: N, matches that step together.
-        max_frames: time limit in frames. None is the game's own limit.
+        max_frames: time limit in frames. None means the game's own limit.
         options: the game's options (brawl: `stage`, `rules`, `loop`, `variation`).
 
     Raises:
@@ -170,7 +170,7 @@ def make_batched(
     except TypeError as error:
         raise ConfigError(f"game {name!r} can't be made with {arguments}: {error}") from error
     game = factory(num_matches, max_frames=max_frames, **arguments)
-    # Players, cards and settings call the game by the name that makes it.
+    # Players, cards and settings identify the game by the name that was passed in.
     game.spec = replace(game.spec, name=name)
     return game
 
@@ -193,7 +193,7 @@ def is_safe_in_files(name: str, options: Mapping[str, Any]) -> bool:
 
 
 def game_spec(name: str, *, max_frames: int | None = None, **options: Any) -> GameSpec:
-    """Returns the spec of the game called `name`. For brawl it doesn't load the compiler.
+    """Returns the spec of the game called `name`. For brawl this doesn't load the compiler.
 
     Raises:
         ConfigError: there is no such game, or it takes no such option.
@@ -203,7 +203,7 @@ def game_spec(name: str, *, max_frames: int | None = None, **options: Any) -> Ga
         from league.games.brawl.stage import stage as stage_named
 
         checked = ("stage", "rules", "loop", "variation")
-        # An unknown option is refused now.
+        # Looking up the stage checks the options' values.
         stage_named(**{name: options[name] for name in checked if name in options})
         return brawl_spec(max_frames)
     return _made_spec(name, max_frames, tuple(sorted(options.items())))
@@ -219,16 +219,16 @@ def _made_spec(name: str, max_frames: int | None, options: tuple[tuple[str, Any]
 
 
 def family(game: str) -> str:
-    """Returns the name of the game whose observations and keys `game` has. It is brawl for
+    """Returns the name of the game whose observations and keys `game` shares: "brawl" for
     `ai2:FOLDER`, and `game` itself for any other game."""
     return "brawl" if game.startswith("ai2:") else game
 
 
 def takes_agents_of(spec: GameSpec, game: str, version: str) -> bool:
-    """Returns whether an agent of `game` and a `version` of its rules can play in a game.
+    """Returns whether an agent of `game`, under rules `version`, can play the game of `spec`.
 
-    An agent of brawl can play `ai2:FOLDER`, and an agent of `ai2:FOLDER` can play brawl, whatever
-    the versions of their rules.
+    An agent of brawl can play `ai2:FOLDER`, and an agent of `ai2:FOLDER` can play brawl, under any
+    version of the rules.
     """
     is_original = family(game) != game or family(spec.name) != spec.name
     return family(game) == family(spec.name) and (

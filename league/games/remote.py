@@ -1,8 +1,8 @@
 """Plays a game that runs as a gRPC server, in any language: `grpc:HOST:PORT`.
 
-The contract is proto/league/v1/games.proto. The league does not trust the server. It checks the
-bounds of everything that the server sends. If an answer breaks the contract, matches fail, but the
-league continues.
+The contract is proto/league/v1/games.proto. The league does not trust the server and checks the
+bounds of everything that it sends. If a response breaks the contract, matches fail, but the league
+continues.
 
 Shape suffixes: R rows of a request, 2 seats, A action width, V width of a seat's view, K reward
 terms.
@@ -48,14 +48,14 @@ LONGEST_TEXT, LONGEST_STATE, LONGEST_REASON = 20_000, 65_536, 200
 DESCRIBE_SECONDS = 5.0
 PAUSE_SECONDS = 0.5
 STOP_SECONDS = 1.0
-"""Time for a response once the program stops."""
+"""Longest wait for a response once the program has been told to stop."""
 STATS = ("moves", "reward")
 STOPPED = f"{GAME_SERVER} did not answer (the program stopped meanwhile)"
 
 _KINDS = {pb.ACTION_KIND_KEYS: KEYS, pb.ACTION_KIND_CHOICE: CHOICE}
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,40}")
 _MOST_BYTES = 1 << 20, (1 << 31) - 1
-"""Sizes of the largest description, and of the largest message that gRPC can carry, in bytes."""
+"""Largest size of a description, and of a message that gRPC can carry, in bytes."""
 _UNAVAILABLE = {
     "Connection refused": "nothing listens there",
     "DNS": "its host is unknown",
@@ -64,7 +64,7 @@ _UNAVAILABLE = {
     "Socket closed": "the connection was closed",
     "Broken pipe": "the connection was closed",
 }
-"""What gRPC's messages of a failed connection say."""
+"""Parts of gRPC's messages about failed connections, and their plain words."""
 log = logging.getLogger(__name__)
 
 
@@ -74,8 +74,8 @@ class RemoteGame(SeenGame):
     Args:
         num_matches: matches that step together.
         argument: `HOST:PORT` of the server.
-        max_frames: frames after which a match ends as a draw. None is the server's limit.
-        step_seconds: longest time that the server may take to answer. After that, its matches fail.
+        max_frames: frames after which a match ends as a draw. None means the server's limit.
+        step_seconds: longest wait for a response. After that, all matches fail.
 
     Raises:
         ConfigError: the server's description can't be used.
@@ -103,15 +103,15 @@ class RemoteGame(SeenGame):
         server = _Server(argument, game, spec, num_matches, step_seconds)
         super().__init__(spec, num_matches, server)
         self._has_text, self._has_state = game.has_text, game.has_state
-        self._loading: list[bytes] = []  # the server's states of all rows, in `load`
+        self._loading: list[bytes] = []  # saved server states by row, during `load` only
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Adds the server's states of matches that continue."""
+        """Returns the arguments. During `load`, `begin` also gets the matches' server states."""
         states = [self._loading[row] for row in rows] if self._loading else []
         return (*super().request(verb, rows), *([states] if verb == "begin" else []))
 
     def save(self) -> dict[str, NDArray]:
-        """Copies the whole state, with the server's states of the matches if it provides them."""
+        """Copies the whole state, including the matches' server states if the server has them."""
         states = [b""] * self.num_matches
         if self._has_state:
             good = [row for row in range(self.num_matches) if row not in self._broken]
@@ -144,7 +144,7 @@ class RemoteGame(SeenGame):
         super().step(actions_N2A, frames)
 
     def text(self, match: int) -> str:
-        """Returns the server's text, or the numbers that the seat to act sees."""
+        """Returns the server's text, or else the observation of the seat that has to act."""
         if self._has_text:
             return super().text(match)
         seat = int(self.observations_N2O[match, :, 2].argmax())
@@ -188,8 +188,8 @@ def _described(
 
 
 def _reason(failure: grpc.RpcError) -> str:
-    """Returns why a call failed, in plain words for the usual failures, else as gRPC's code and the
-    server's message, without control characters and shortened.
+    """Returns why a call failed: plain words for the usual failures, and otherwise gRPC's code and
+    the server's message, shortened and without control characters.
     """
     details = failure.details() or ""
     if failure.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -267,7 +267,7 @@ def _digest(game: pb.DescribeGameResponse) -> str:
 
 
 class _Stream:
-    """Sends requests in a call of Play, and waits for the response to each."""
+    """Sends requests on a stream (a call of Play), and waits for the response to each."""
 
     def __init__(self, stub: GameServiceStub) -> None:
         self._requests: queue.SimpleQueue[pb.PlayRequest | None] = queue.SimpleQueue()
@@ -275,7 +275,7 @@ class _Stream:
         self._wanted: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._call = stub.Play(iter(self._requests.get, None))
         # A thread reads the responses, because gRPC has no time limit for a single response of a
-        # call. It reads a response only when `ask` waits for it.
+        # stream. It reads a response only when `ask` waits for one.
         threading.Thread(target=self._read, name="game-server", daemon=True).start()
 
     def _read(self) -> None:
@@ -290,7 +290,7 @@ class _Stream:
     def ask(
         self, request: pb.PlayRequest, seconds: float, should_stop: Callable[[], bool]
     ) -> pb.PlayResponse:
-        """Returns the response. Raises `Unavailable` if none comes."""
+        """Returns the response. Raises `Unavailable` if no response comes in time."""
         self._requests.put(request)
         self._wanted.put(True)
         began = time.monotonic()
@@ -314,17 +314,18 @@ class _Stream:
 
 
 class _Server(Host):
-    """Plays matches by a stream to a server. It waits for a server that is away.
+    """Plays matches over a stream to a server. It waits for a server that doesn't answer.
 
     Args:
         address: HOST:PORT.
-        game: the server's description, which may not change.
+        game: the server's description. A server whose description has changed is refused.
         spec: the game.
         num_matches: N.
         step_seconds: longest time for a response.
 
     Attributes:
-        clipped: how often a number was outside its bounds, by the names of `BatchedGame.clipped`.
+        clipped: how often each number was outside its bounds. `BatchedGame.clipped` describes the
+            keys.
     """
 
     def __init__(
@@ -347,17 +348,17 @@ class _Server(Host):
 
     @property
     def is_started(self) -> bool:
-        """Whether the host can answer requests. It stays true while the server is away."""
+        """Whether the host was started. It stays true while the server doesn't answer."""
         return self._started
 
     def start(self) -> None:
-        """Connects unless it is started."""
+        """Connects to the server unless this host is started."""
         if not self._started:
             self._connected()
             self._started = True
 
     def close(self) -> None:
-        """Ends the stream, and with it all matches."""
+        """Closes the stream, which ends all matches."""
         self._started = False
         self._drop()
         if self._channel is not None:
@@ -370,7 +371,7 @@ class _Server(Host):
             self._stream = None
 
     def _connected(self) -> _Stream:
-        """Returns the stream. Waits for a server that is away, or that has another game now."""
+        """Returns the stream. Waits while the server doesn't answer or offers another game."""
         deadline = time.monotonic() + self.wait_seconds
         while self._stream is None:
             if self.should_stop():
@@ -385,7 +386,9 @@ class _Server(Host):
         return self._stream
 
     def _tell(self, error: str) -> None:
-        """Logs why no match goes on, and passes it on. "" says that matches go on."""
+        """Logs the reason why no match can continue, and passes it to `on_wait`. An empty `error`
+        means that matches continue.
+        """
         if error:
             reason = error.replace(GAME_SERVER, "it", 1).replace(f" at {self._address}", "", 1)
             sentence = f"waiting for {GAME_SERVER} at {self._address}: {reason}"
@@ -416,7 +419,7 @@ class _Server(Host):
     def run(
         self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
-        """Asks the server. If it does not answer as the contract says, all matches are lost."""
+        """Asks the server. Without a response that fits the contract, all matches are lost."""
         asked = list(rows)
         if not asked:
             return [], {}
@@ -427,7 +430,7 @@ class _Server(Host):
             self._drop()
             self._tell(str(error))
             return [], dict.fromkeys(self._rows, str(error))
-        if verb == "step":  # a server whose steps fail may well begin matches
+        if verb == "step":  # a server that begins matches may still fail in every step
             self._tell("")
         return [(asked, answer)], {}
 
@@ -451,7 +454,9 @@ class _Server(Host):
     def _begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], states: list[bytes]
     ) -> tuple[bytes, dict[int, str]]:
-        """Begins matches, and continues them from states or by playing their actions again."""
+        """Begins matches. Matches that were saved continue from their states if there are any, and
+        otherwise their actions are played again.
+        """
         if states:
             response = self._ask(load=pb.LoadRequest(rows=rows, states=states))
             seen_R, failed = self._records(rows, response, np.zeros(len(rows), np.bool_))
@@ -493,7 +498,7 @@ class _Server(Host):
     def _records(
         self, rows: list[int], response: pb.PlayResponse, is_last_R: NDArray[np.bool_]
     ) -> tuple[NDArray[np.void], dict[int, str]]:
-        """Checks a response.
+        """Checks a response to begin, load or step.
 
         Returns:
             A record of `seen_type` for each row, and the reason for each failed row.

@@ -1,4 +1,4 @@
-"""Plays hosted games whose hosts report what each seat sees, may choose and earns in a frame.
+"""Plays hosted games whose hosts report each seat's view, legal choices and rewards in a frame.
 
 Shape suffixes: N matches, R rows, 2 seats, A action width, O observation width, V width of a
 seat's view, K reward terms, S stats.
@@ -20,8 +20,9 @@ from league.games.hosted import Host, HostedGame
 WIN = "win"
 MOST_NUMBERS, MOST_NAMED = 65_536, 8
 CLOSE = 1e-6
-"""Largest rounding error of a number outside its bounds, as a share of the sum of the number's
-size and its span (upper minus lower bound). A larger excess is counted as clipped.
+"""A number that exceeds its bounds by more than this share is counted as clipped, because a smaller
+excess may be a rounding error. It is a share of the number's absolute value plus the distance of
+its bounds.
 """
 _MOVES, _EARNED = -2, -1
 """Indices of the last two stats of every `SeenGame`."""
@@ -29,7 +30,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def seen_type(view_size: int, action_size: int, terms: int = 1) -> np.dtype[np.void]:
-    """Returns the type of a row's record: views, legal choices, and results of its last frame."""
+    """Returns the dtype of a row's record: views, legal choices and results of the last frame."""
     return np.dtype(
         [
             ("views", np.float32, (2, view_size)),
@@ -38,7 +39,7 @@ def seen_type(view_size: int, action_size: int, terms: int = 1) -> np.dtype[np.v
             ("rewards", np.float64, (2, terms)),
             ("illegal", np.bool_, (2,)),
             ("ended", np.bool_),
-            ("lead", np.int8),  # of seat 0, when it has ended
+            ("lead", np.int8),  # result of an ended match: 1 if seat 0 won, -1 if seat 1 won
         ]
     )
 
@@ -53,7 +54,7 @@ def seen_spec(*, view_size: int, terms: Sequence[str], max_frames: int, **rest: 
         rest: further fields of the spec.
     """
     action_names = rest["action_names"]
-    # the seat (2), whether it is to act (1), and its legal choices
+    # the seat (2), whether it has to act (1), and its legal choices
     own_size = 3 + (len(action_names) if rest["action_kind"] == CHOICE else 0)
     random = BotSpec(name="random", summary="makes any legal choice with equal probability")
     return GameSpec(
@@ -68,7 +69,7 @@ def seen_spec(*, view_size: int, terms: Sequence[str], max_frames: int, **rest: 
 
 
 def observed(seen_R: NDArray[np.void], is_choice: bool) -> NDArray[np.float32]:
-    """Returns the observations of records: seat, whether to act, legal choices, view.
+    """Returns the observations for records: the seat, whether it has to act, legal choices, view.
 
     Args:
         seen_R: records of `seen_type`.
@@ -88,7 +89,7 @@ def clip(views_R2V: NDArray[np.float32], clipped: Counter[str]) -> None:
 
     Args:
         views_R2V: the views.
-        clipped: counts the clipped numbers by the names of `BatchedGame.clipped`.
+        clipped: the counts to increase. `BatchedGame.clipped` describes the keys.
     """
     outside_2V = (np.abs(views_R2V) > 1.0 + CLOSE).sum(0)
     for seat, index in np.argwhere(outside_2V)[:MOST_NAMED].tolist():
@@ -99,9 +100,9 @@ def clip(views_R2V: NDArray[np.float32], clipped: Counter[str]) -> None:
 class SeenGame(HostedGame):
     """Plays N matches in a host that answers with records of `seen_type`.
 
-    The observation of a seat has two parts (`GameSpec`). The seat's own part shows which seat it is
-    (2 numbers), whether it has to act (1) and its legal choices (A). The rest is the seat's view.
-    A seat that waits has a single legal choice, the first.
+    The observation of a seat has two parts (`GameSpec`). The own part shows which seat it is (2
+    numbers), whether it has to act (1) and, in games of choices, its legal choices (A). The rest is
+    the seat's view. A seat that waits has a single legal choice, the first.
 
     Args:
         spec: made by `seen_spec`. Its last stats are the number of moves and the sum of rewards.
@@ -116,11 +117,12 @@ class SeenGame(HostedGame):
         self._seen_N["legal"][:, :, 0] = True
         self._nothing = self._seen_N[0].copy()
         self.show(np.arange(num_matches))
-        self.final_observations_N2O[:] = self.observations_N2O  # no seat acts in it
+        # `end` writes only the views. In the own parts of final observations no seat acts.
+        self.final_observations_N2O[:] = self.observations_N2O
 
     def begin(self, rows: NDArray[np.intp]) -> None:
-        """Begins the matches of `seeds_N` in `rows`. A match that can't begin fails in the
-        next step.
+        """Begins matches in `rows` with the seeds in `seeds_N`. A match that can't begin fails in
+        the next step.
         """
         self.totals_N2[rows] = 0.0
         super().begin(rows)
@@ -133,7 +135,7 @@ class SeenGame(HostedGame):
             self.legal_N2A[rows] = seen_R["legal"]
 
     def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Plays a frame, and chooses for bots."""
+        """Draws the bots' actions and plays a frame."""
         bots_N2, chosen_N2A = self.bots_N2 != EXTERNAL, actions_N2A.copy()
         if bots_N2.any():
             draws_N2 = draws(self.seeds_N, self.frames_N)
@@ -146,7 +148,7 @@ class SeenGame(HostedGame):
         super().play_frame(chosen_N2A)
 
     def count(self, rows: NDArray[np.intp]) -> None:
-        """Adds rewards and stats of a frame."""
+        """Adds the rewards and stats of the last frame."""
         rewards_R2K = self._seen_N["rewards"][rows]
         earned_R2 = rewards_R2K.sum(-1)
         self.reward_terms_N2K[rows, :, :-1] += rewards_R2K
@@ -155,13 +157,13 @@ class SeenGame(HostedGame):
         self.stats_N2S[rows, :, _EARNED] += earned_R2
 
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Returns the lead that the host reports."""
+        """Writes the final views, and returns the results that the host reports."""
         seen_R = self._seen_N[rows]
         self.final_observations_N2O[rows, :, self.spec.own_size :] = seen_R["views"]
         return seen_R["lead"].astype(np.float64)
 
     def own_state(self) -> dict[str, NDArray]:
-        """Returns the seeds, and the rewards so far."""
+        """Returns the seeds, and the sum of rewards so far."""
         return super().own_state() | {"totals_N2": self.totals_N2}
 
     def text(self, match: int) -> str:
@@ -169,7 +171,7 @@ class SeenGame(HostedGame):
         return str(self.ask("text", match))
 
     def frame(self, match: int) -> dict[str, Any]:
-        """Returns a match with its text."""
+        """Returns a match's current state, including its text."""
         text = self._broken.get(match, "")
         if not text and self.host.is_started:
             text = self.text(match)
@@ -187,14 +189,14 @@ class SeenGame(HostedGame):
 
 
 def match_seed(seed: int) -> int:
-    """Returns the host's seed of a match: below 2^31, as NumPy's older generators need."""
+    """Returns the seed for the host: below 2^31, because NumPy's older generators need that."""
     return int(mixed(np.array([seed], np.uint64))[0] >> np.uint64(33))
 
 
 def draws(seeds_N: NDArray[np.uint64], frames_N: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """Hashes 64 random bits for each seat from the match's seed and frame.
+    """Derives 64 random bits for each seat by hashing the match's seed and frame.
 
-    So the draws of a match don't depend on other matches, and a saved match needs no random state.
+    The draws of a match don't depend on other matches, and a saved match needs no random state.
 
     Args:
         seeds_N: uint64, the matches' seeds.
@@ -208,7 +210,7 @@ def draws(seeds_N: NDArray[np.uint64], frames_N: NDArray[np.int32]) -> NDArray[n
 
 
 def random_choices(draws_N2: NDArray[np.uint64], legal_N2A: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Chooses among the legal choices with equal probability.
+    """Draws one of each seat's legal choices with equal probability.
 
     Args:
         draws_N2: uint64, random bits.

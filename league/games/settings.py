@@ -24,24 +24,22 @@ class GameSettings(Settings):
     python:MODULE:FACTORY, or one that a package adds under the entry point group kumite.games.
     """
     match_seconds: float = Field(default=0.0, ge=0, le=3600)
-    """Time limit of a match, in seconds of game time. 0 means the game's own limit. In brawl it is
-    90, as in the original.
+    """Time limit of a match, in seconds of game time. 0 means the game's own limit, which in brawl
+    is 90, as in the original.
     """
     frame_skip: int = Field(default=1, ge=1, le=30)
-    """Frames that one decision of a player lasts. With 1, a player decides 30 times a second, as a
-    person may. Games of choices (cards, boards) have one decision a frame.
+    """Number of frames that a player's decision lasts. With 1, a player of brawl decides 30 times a
+    second, as a person can. In games of choices (cards, boards) it must be 1.
     """
     reward: str = "dense"
     """Reward preset: a set of weights for the game's reward terms. The preset dense rewards more
-    than wins alone.
+    than the outcome alone.
     """
     reward_weights: dict[str, float] = Field(default_factory=dict)
-    """Weights by reward term. Each replaces the preset's weight of this term. Without any, the
-    preset stays as it is.
-    """
+    """Weights by reward term, which replace the preset's weights of these terms."""
     options: dict[str, Option] = Field(default_factory=dict)
-    """Options of the game itself, by name (brawl has `stage`, matrix has `rounds`). An option that
-    is left out has the game's default.
+    """Options of the game itself, by name (brawl has `stage`, matrix has `rounds`). Any other
+    option keeps the game's default.
     """
 
     @model_validator(mode="after")
@@ -78,7 +76,7 @@ class GameSettings(Settings):
 
     @property
     def max_frames(self) -> int | None:
-        """The time limit in frames. None is the game's own limit."""
+        """The time limit in frames. None means the game's own limit."""
         if not self.match_seconds:
             return None
         options: dict[str, Any] = {**self.options}
@@ -87,19 +85,19 @@ class GameSettings(Settings):
 
 
 OwnGame = Callable[[], GameSettings | None]
-"""Reads the game named by the settings of the caller's run, or by its flags."""
+"""Reads the game that the settings of the caller's run name, or the flags of its command."""
 
 
 def check_game_of_file(
     name: str, options: Mapping[str, Option], own_game: OwnGame = lambda: None
 ) -> None:
-    """Checks a game that a file names, because the name decides which code is imported and run.
+    """Checks whether a file may choose its game, because the name decides which code is run.
 
     Args:
         name: the game's name in the file.
         options: the game's options in the file.
-        own_game: returns the caller's own game. It is called only if a file alone may not name the
-            game.
+        own_game: returns the caller's own game. It is called only for a game that a file alone may
+            not name.
 
     Raises:
         InvalidInput: the game is neither the caller's own nor a built-in game that runs no other

@@ -1,4 +1,4 @@
-"""Provides many matches as a vector environment, by a batched game instead of a loop.
+"""Provides many matches as a Gymnasium vector environment, on a batched game instead of a loop.
 
 `gymnasium.make_vec("league/Brawl-v0", num_envs=256)` makes it. Shape suffixes: N environments, 2
 seats, O observation width, A keys, K reward terms.
@@ -19,19 +19,19 @@ from league.errors import ConfigError, InvalidInput
 from league.games.gym_env import GREATEST_SEED, Matches, check_seat
 
 Opponents = str | Sequence[str] | Callable[[NDArray[np.float32]], Any]
-"""A bot's name, a name for each environment, or a function from the opponents' observations [N, O]
-to their keys [N, A].
+"""A bot's name, a list with a bot's name for each environment, or a function from the opponents'
+observations [N, O] to their keys [N, A].
 """
 
 
 class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[Any]]):
     """Plays matches as `BrawlEnv` does, without pictures.
 
-    After a match the next match begins in the same step (`AutoresetMode.SAME_STEP`). The
-    observation is the new match's first. `infos["final_obs"]` has the last observation of the old
-    match, and `infos["final_info"]["outcome"]` is 1, 0.5 or 0. With seed s, environment n begins
-    like `BrawlEnv` with seed s + n. With the same seed, opponent, actions and options, a match is
-    the same whether 1 or 256 matches are played.
+    When a match ends, the next match begins in the same step (`AutoresetMode.SAME_STEP`). The
+    returned observation is the first of the new match. `infos["final_obs"]` has the last
+    observation of the old match, and `infos["final_info"]["outcome"]` is 1, 0.5 or 0. With seed s,
+    environment n begins like `BrawlEnv` with seed s + n. A match depends on its seed, opponent,
+    actions and options, but not on the number of environments.
 
     Args:
         num_envs: N, the environments.
@@ -89,7 +89,8 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
 
         Args:
             seed: a seed or a list of seeds, as in Gymnasium's vector environments.
-            options: `reset_mask`, bool[N], selects the matches to begin. Without it all begin.
+            options: `reset_mask`, bool[N], selects the environments in which to begin a match.
+                Without it, all of them do.
 
         Returns:
             The observations [N, O] and an empty info.
@@ -105,7 +106,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         return self._views(self._seat), {}
 
     def _match_seeds(self, seed: int | Sequence[int | None] | None) -> NDArray[np.uint64]:
-        """Draws each environment's first seed as `BrawlEnv` does."""
+        """Draws the seed of each environment's first match as `BrawlEnv` does."""
         if isinstance(seed, (int, np.integer)):
             seed = [int(seed) + n for n in range(self.num_envs)]
             self._np_random, self._np_random_seed = seeding.np_random(seed[0])

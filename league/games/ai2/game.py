@@ -44,14 +44,14 @@ BOTS = {
 }
 """The original's own agents, by class."""
 UNHIT_FRAMES = 3 * rules.FRAMES_PER_SECOND
-"""A player that falls after this many frames without a hit has fallen by its own mistake."""
+"""A player that falls after so many frames without being hit has fallen by its own mistake."""
 STATS = (
     *("damage_dealt", "damage_taken", "knockouts", "falls", "falls_unhit", "attacks", "hits"),
     *("dodges", "air_frames", "distance_sum", "speed_sum", "pickups", "keys_pressed"),
     "spawn_side",
 )
 PYTHONS = (".venv/bin/python", "venv/bin/python")
-"""Paths at which a checkout may have its own Python."""
+"""Paths in a checkout where its own Python may be."""
 
 _STATS_ROW = np.dtype([(name, np.float32) for name in STATS])
 _REAL, _WHOLE = ("x", "y", "vx", "vy", "last_x", "dealt"), ("state", "grounded", "keys", "combos")
@@ -63,7 +63,7 @@ _SCORED = np.dtype(
     ],
     align=True,
 )
-"""The fields of a player that `brawl` scores after a frame."""
+"""The fields of a player that `brawl` needs to score a frame."""
 
 
 class Ai2Game(HostedGame):
@@ -72,10 +72,11 @@ class Ai2Game(HostedGame):
     Args:
         num_matches: matches that step together.
         argument: folder of the checkout.
-        max_frames: frames after which stocks decide. None is 90 s.
-        python: the original's Python. "" looks in the `.venv` and `venv` of the checkout.
-        step_seconds: longest time that one frame of the original may take before its match fails.
-        workers: number of processes. 0 chooses by matches and processor cores.
+        max_frames: frames after which the number of stocks decides. None means 90 s.
+        python: the original's Python. "" looks in `.venv` and `venv` of the checkout.
+        step_seconds: longest time for a frame of the original. A longer frame ends its process, and
+            the matches of this process fail.
+        workers: number of processes. 0 derives it from the numbers of matches and processor cores.
 
     Raises:
         ConfigError: the folder holds no checkout, or there is no such Python.
@@ -111,12 +112,12 @@ class Ai2Game(HostedGame):
         self._unhit_N2 = np.zeros((num_matches, 2), np.int32)  # frames since the last hit
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Adds the bots' indices, because bots play in the worker."""
+        """Returns the arguments, with the bots' indices because bots play in the worker."""
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def begin(self, rows: NDArray[np.intp]) -> None:
-        """Begins the matches of `seeds_N` in `rows`. A match that can't begin fails in the
-        next step.
+        """Begins matches in `rows` with the seeds in `seeds_N`. A match that can't begin fails in
+        the next step.
         """
         super().begin(rows)
         self._unhit_N2[rows] = UNHIT_FRAMES
@@ -141,7 +142,7 @@ class Ai2Game(HostedGame):
         super().play_frame(actions_N2A)
 
     def count(self, rows: NDArray[np.intp]) -> None:
-        """Adds terms and statistics of a frame, from the original's numbers before and after it."""
+        """Adds a frame's reward terms and stats, from the original's state before and after it."""
         then, now = self._before_N[rows], self._seen_N[rows]
         self._actions_N2A[rows] = now["keys"]
         players_R2 = np.zeros((len(rows), 2), _SCORED)
@@ -173,17 +174,17 @@ class Ai2Game(HostedGame):
             self._stats()[name][rows] += happened_R2
 
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Returns seat 0's lead by the stocks left."""
+        """Writes the final observations. The player with more stocks left has won."""
         self.final_observations_N2O[rows] = self._views(rows)
         stocks_R2 = _shown(self._seen_N[rows], "stocks")
         return np.sign(stocks_R2[:, 0] - stocks_R2[:, 1])
 
     def own_state(self) -> dict[str, NDArray]:
-        """Returns the seeds, and the frames since each player was hit."""
+        """Returns the seeds, and the frames since each player was last hit."""
         return super().own_state() | {"unhit_N2": self._unhit_N2}
 
     def frame(self, match: int) -> dict[str, Any]:
-        """Returns a match in the form of `brawl`'s frames, without the stages of attacks."""
+        """Returns a match's state like `brawl`'s `frame`, but without the progress of attacks."""
         seen, stage = self._seen_N[match], self._stage
         weapons = seen["raw"][0, len(OWN_FIELDS) : len(OWN_FIELDS) + 3 * SLOTS].reshape(-1, 3)
         return {
@@ -282,7 +283,7 @@ def _python(folder: Path, named: str) -> str:
 
 
 def _spec(argument: str, folder: Path, max_frames: int | None) -> GameSpec:
-    """Returns `brawl`'s spec with a digest of the checkout's rules as the version."""
+    """Returns `brawl`'s spec, with a digest of the checkout's rules as the version."""
     digest = hashlib.sha256()
     files = (folder / "environment").rglob("*")
     for path in sorted(path for path in files if path.suffix in (".py", ".json")):

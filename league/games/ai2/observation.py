@@ -1,7 +1,7 @@
 """Converts the original's observations for agents of `brawl`.
 
-It needs only numpy and Python 3.10, since an exported agent carries this file's text to the
-tournament.
+It needs only numpy and Python 3.10, because an exported agent contains a copy of this file and runs
+on the tournament's server.
 """
 
 import numpy as np
@@ -23,7 +23,8 @@ def converted(raw: ArrayLike) -> NDArray[np.float32]:
     """Converts an observation of the original to an observation of `brawl`.
 
     Args:
-        raw: numbers in units, `[..., 32]` for one player or `[..., 64]` with the opponent after.
+        raw: numbers in the original's units. `[..., 32]` for a player, or `[..., 64]` with the
+            opponent's numbers after the player's.
 
     Returns:
         float32 in [-1, 1], of the same shape.

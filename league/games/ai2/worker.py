@@ -1,8 +1,8 @@
 """Runs the worker process of `ai2:FOLDER`, which hosts matches in the original's own Python.
 
-It is a separate program with FOLDER as its working directory, and needs Python 3.10, the standard
-library and numpy. Requests and answers are as in `league.games.hosted`. They have a connection of
-their own, because the original prints to standard output.
+It is a separate program that runs in FOLDER, and needs only Python 3.10 and numpy. Requests and
+answers are as in `league.games.hosted`. They use a separate connection, because the original prints
+to standard output.
 
 Shape suffixes: 2 seats, A keys, T frames.
 """
@@ -27,24 +27,24 @@ SEEN = np.dtype(
     [
         ("raw", np.float64, (2, 32)),  # each player's numbers, as the original shows them
         ("taken", np.float64, (2,)),  # damage in the match so far
-        ("combos", np.int32, (2,)),  # hits given to a stunned opponent in the match so far
-        ("keys", np.uint8, (2, KEYS)),  # held in the frame, zeros before the first
+        ("combos", np.int32, (2,)),  # hits on a stunned opponent in the match so far
+        ("keys", np.uint8, (2, KEYS)),  # held in the last frame, zeros before the first frame
         ("ended", np.bool_),
     ]
 )
 """The state of a match after a frame, as the game receives it."""
 Answer = tuple[bytes, dict[int, str]]
 """A record of `SEEN` for each row, and the reason for each failed row. The records of failed rows
-are void.
+must be ignored.
 """
 
 
 class Match:
-    """Plays a match. It has its own random numbers, so other matches have no effect on it.
+    """Plays a match with its own random state, so that other matches have no effect on it.
 
     Args:
-        environment: the original's module.
-        agents: classes of its bots.
+        environment: the original's module with the game.
+        agents: the classes of the original's bots.
         seed: the match's seed.
     """
 
@@ -62,13 +62,13 @@ class Match:
         self._state = random.getstate()
 
     def _note_combo(self, env: Any, agent: str) -> None:
-        self.combos[agent == "player"] += 1  # of the other seat: `agent` is hit
+        self.combos[agent == "player"] += 1  # `agent` is hit, so the other seat made the combo
 
     def step(self, actions_2A: Any, bots: Sequence[int]) -> bool:
-        """Plays a frame, and returns whether the original game ends the match in it.
+        """Plays a frame, and returns whether the original game has ended the match.
 
-        `actions_2A` has the keys that each seat presses in this frame. If `bots` has the index of a
-        bot for the seat (-1 for no bot), the bot chooses the keys instead.
+        `actions_2A` has the keys that each seat presses. Where `bots` has a bot's index instead of
+        -1, the bot chooses the seat's keys.
         """
         random.setstate(self._state)
         _draw_from(self._numbers)
@@ -96,8 +96,8 @@ class Match:
 
 
 class Worker:
-    """Holds the matches of some rows. A call of the original longer than `step_seconds` ends the
-    process.
+    """Holds the matches of some rows. If a call of the original takes longer than `step_seconds`,
+    SIGALRM ends the process.
     """
 
     def __init__(self, bots: Sequence[str], step_seconds: float) -> None:
@@ -111,7 +111,7 @@ class Worker:
     def begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
     ) -> Answer:
-        """Begins matches, and plays their earlier actions again."""
+        """Begins matches, and plays the earlier actions of loaded matches again."""
 
         def begin_one(row: int, index: int, seen: Any) -> None:
             match = Match(self._environment, self._agents, seeds[index])
@@ -165,8 +165,8 @@ def _actions(content: bytes) -> Any:
 
 
 def _spare_the_assets(environment: ModuleType) -> None:
-    """Makes the original read its animations once instead of at each reset (0.29 s), and download
-    nothing.
+    """Makes the original read its animations only once, because reading takes 0.29 s at each reset,
+    and prevents its downloads.
     """
     sprite = environment.AnimationSprite2D
     load, loaded = sprite.load_animation, dict[str, Any]()
@@ -181,16 +181,16 @@ def _spare_the_assets(environment: ModuleType) -> None:
 
 
 def main() -> None:
-    """Serves until the game closes its end. It ignores interrupts, which the game's process
+    """Serves until the game closes its end. It ignores SIGINT and SIGTERM, which the game's process
     handles.
 
-    The first message is "" or the reason why it can't play.
+    Its first message is the reason why it can't play, or "".
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     *bots, step_seconds, number = sys.argv[1:]
     connection = Connection(int(number))
-    sys.path[0] = os.getcwd()  # not this file's folder
+    sys.path[0] = os.getcwd()  # replaces this file's folder
     try:
         worker = Worker(bots, float(step_seconds))
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Draws a game's frames: `draw.js` makes shapes, and a browser or Pillow paints them."""
+"""Draws a game's frames: `draw.js` computes shapes, and a browser or Pillow paints them."""
 
 from league.games.drawing.frames import drawable, is_fight, moving_part, still_part, verdict
 

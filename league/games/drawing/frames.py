@@ -1,6 +1,6 @@
-"""Writes a match's frames as small JSON: the constant part once, and moving parts as short rows.
+"""Writes a match's frames as compact JSON: the constant part once, and moving parts as short rows.
 
-docs/rendering.md lists the fields. Frames of games without a drawing pass through unchanged.
+docs/rendering.md lists the fields. Frames of games without a drawing stay unchanged.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ PLAYER: Final = (
 WEAPON: Final = ("x", "y", "type", "dropped", "ready", "frames_left")
 """Columns of a row for a weapon on the ground."""
 DIGITS: Final = 3
-"""Decimals kept: a thousandth of a unit is less than a pixel."""
+"""Number of decimals to keep. A thousandth of a unit is less than a pixel."""
 
 
 def is_fight(frame: Mapping[str, Any]) -> bool:
-    """Returns whether it is a frame of the fighting game."""
+    """Returns whether a frame comes from the fighting game."""
     return all(name in frame for name in (*STILL, "players", "platform"))
 
 
 def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the match's constant part: stage, powers, and the names of columns and states."""
+    """Returns the constant part of a match: stage, powers, and the names of columns and states."""
     if not is_fight(frame):
         return {}
     platform = frame["platform"]
@@ -47,8 +47,9 @@ def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
 def _powers() -> list[dict[str, Any]]:
     """Returns the drawing's data of each power, by its number.
 
-    `hits` are [from, to, capsules]. The capsules hit from frame `from` of the power to the frame
-    before `to`. The last capsules of the previous power come first, with `to` at or below 0.
+    Each entry of `hits` is [from, to, capsules]. The capsules hit from the power's frame `from` to
+    the frame before `to`. The first entry may be the previous power's last capsules, with `to` at
+    or below 0.
     """
     rows: list[dict[str, Any]] = []
     for move in moves.all_moves().values():
@@ -68,7 +69,9 @@ def _powers() -> list[dict[str, Any]]:
 
 
 def moving_part(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the moving part {frame, platform: [x, y], players: [row, row], weapons: [row, …]}."""
+    """Returns a frame's moving part {frame, platform: [x, y], players: [row, row], weapons: [row,
+    …]}.
+    """
     if not is_fight(frame):
         return dict(frame)
     players = [
@@ -86,7 +89,9 @@ def moving_part(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(fields: Mapping[str, Any], columns: tuple[str, ...]) -> list[Any]:
-    """Writes whole numbers without a point, rounds other numbers, and writes flags as 0 and 1."""
+    """Writes whole numbers without a decimal point, rounds other numbers, and turns flags into 0
+    and 1.
+    """
     row: list[Any] = []
     for name in columns:
         value = fields.get(name, 0)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 _NOT_LISTED = ("game", "frame", "max_frames", "seats", "ended")
-"""Fields with a line of their own or without a line."""
+"""Fields that have a special line, or no line."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Holds a line of text. `seat` owns it, if set. `mono` asks for fixed-width characters."""
+    """Holds a line of text. `seat` is the seat that it describes, if any. `mono` asks for a
+    fixed-width font.
+    """
 
     label: str
     text: str
@@ -21,7 +23,7 @@ class Line:
 
 
 def frame_lines(frame: Mapping[str, Any], names: Sequence[str]) -> list[Line]:
-    """Returns lines for the seats, then the other fields, then the match's length."""
+    """Returns lines for the seats, then for the other fields, then for the match's length."""
     lines = [
         Line(name or f"seat {seat}", seat_text(fields, ended=bool(frame.get("ended"))), seat)
         for seat, (name, fields) in enumerate(zip(names, frame.get("seats", ()), strict=False))
@@ -36,7 +38,7 @@ def frame_lines(frame: Mapping[str, Any], names: Sequence[str]) -> list[Line]:
 
 
 def seat_text(fields: Mapping[str, Any], *, ended: bool = False) -> str:
-    """Returns a seat's fields in a line. Before the end a payoff of 0 means "not paid yet"."""
+    """Returns a seat's fields in a line. A payoff of 0 is left out until the match has ended."""
     return fields_text(
         {name: value for name, value in fields.items() if ended or name != "payoff" or value}
     )

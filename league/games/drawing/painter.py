@@ -1,8 +1,8 @@
 """Paints a match's frames: runs draw.js in QuickJS and paints its shapes with Pillow.
 
-Pillow paints at twice the size, which is then halved for smooth edges. This takes a third of the
-time of an SVG renderer for the same picture (docs/rendering.md). Skia's wheels need the system's
-OpenGL libraries. Shape suffixes: H height, W width, 3 colours.
+For smooth edges, Pillow paints at twice the size, and the picture is then halved. This takes a
+third of the time that an SVG renderer takes (docs/rendering.md). Skia was ruled out because its
+wheels need the system's OpenGL libraries. Shape suffixes: H height, W width, 3 colours.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from league.games.drawing.frames import drawable, still_part
 
 DRAW_JS = Path(__file__).with_name("draw.js")
 HEIGHT = 720
-"""Height of the picture in the pixels of the shapes' coordinates (as in draw.js)."""
+"""Height of the picture in the units of the shapes' coordinates (as in draw.js)."""
 SMOOTH = 2
 MOST_PIXELS = 8192
-"""Longest side of a picture, pixels. A longer side is a mistyped number, and would take gigabytes.
+"""Longest side of a picture, in pixels. A longer side is probably a typing error, and would take
+gigabytes.
 """
 
 Colour = tuple[int, int, int, int]
@@ -42,10 +43,10 @@ def check_size(width: int, height: int) -> None:
 
 
 class Painter:
-    """Paints a match's frames in their order.
+    """Paints a match's frames in order.
 
     Args:
-        width, height: size of the pictures, pixels.
+        width, height: size of the pictures, in pixels.
         names: the seats' names.
 
     Raises:
@@ -75,7 +76,7 @@ class Painter:
         self._engine.evaljs("scene.see(dukpy.frame); null", frame=moving)
 
     def shapes(self) -> list[list[Any]]:
-        """Returns the shapes that draw.js makes of the last frame."""
+        """Returns the shapes that draw.js computes for the last frame."""
         assert self._engine is not None, "no frame was seen yet"
         return self._engine.evaljs("scene.shapes()")
 
@@ -87,7 +88,7 @@ class Painter:
 def draw_frame(
     frame: Mapping[str, Any], width: int, height: int, names: Sequence[str] = ("", "")
 ) -> NDArray[np.uint8]:
-    """Paints a single frame as uint8 [H, W, 3], without effects of earlier frames (sparks).
+    """Paints a single frame as uint8 [H, W, 3], without effects such as sparks of earlier frames.
 
     Raises:
         InvalidInput: an impossible size.
@@ -127,7 +128,7 @@ class Canvas:
         if paint[3] == 255:
             _stroke(self._opaque, points, thick, paint)
             return
-        # A see-through line must not show twice where it crosses itself, so it goes through a mask.
+        # A mask keeps a transparent line from being darker where it crosses itself.
         left, top = (max(0, math.floor(min(p[i] for p in points) - thick)) for i in (0, 1))
         right, bottom = (
             min(self._image.size[i], math.ceil(max(p[i] for p in points) + thick)) for i in (0, 1)
@@ -197,7 +198,7 @@ def _rgba(text: str) -> Colour:
 
 @lru_cache(maxsize=256)
 def _text_mask(text: str, size: int) -> Image.Image:
-    """Draws text a little bold and vertically centred, in Pillow's font, equal on every machine."""
+    """Draws slightly bold, vertically centred text in Pillow's font, so it is equal everywhere."""
     font, bold = ImageFont.load_default(size), size / 40
     left, _, right, _ = font.getbbox(text, anchor="lm", stroke_width=bold)
     mask = Image.new("L", (max(1, math.ceil(right - left)), 2 * size))

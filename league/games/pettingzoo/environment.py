@@ -1,6 +1,5 @@
-"""Adapts a PettingZoo environment: finds it by name, and maps its spaces to numbers and choices.
-
-It also plays the environment from two seats and shows it as text.
+"""Adapts a PettingZoo environment: finds it by name, maps its spaces to numbers and choices, plays
+it from two seats, and shows it as text.
 
 Shape suffixes: A action width, W width of a seat's observation.
 """
@@ -58,7 +57,7 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
         raise ConfigError(
             f"module {module_name} makes no environment: it has no function {', '.join(names)}"
         )
-    with contextlib.redirect_stdout(io.StringIO()):  # our standard output is for answers
+    with contextlib.redirect_stdout(io.StringIO()):  # keep environments off our standard output
         try:
             env = factory(**options)
             modes = getattr(env, "metadata", {}).get("render_modes", ())
@@ -83,9 +82,9 @@ def reason(error: Exception) -> str:
 
 
 class Face:
-    """Maps the observations and actions of an environment's two seats to the game's.
+    """Maps between an environment's observations and actions and the game's, for both seats.
 
-    The wider seat sets `action_size` and `view_size` of both seats.
+    `action_size` and `view_size` are the larger of the two seats' sizes.
 
     Raises:
         ConfigError: it isn't an environment of two agents, or its spaces aren't supported.
@@ -118,8 +117,8 @@ class Face:
     def write(self, seat: int, observation: Any, out_W: NDArray[np.float32]) -> None:
         """Writes an observation as numbers in [-1, 1].
 
-        It scales by the bounds of the space, or by tanh without bounds. It clips values outside the
-        bounds, and counts them for `clipped`.
+        Numbers with bounds are scaled by the bounds, and the others by tanh. Values outside the
+        bounds are clipped, and counted for `clipped`.
 
         Args:
             seat: 0 or 1.
@@ -148,20 +147,20 @@ class Face:
 
         Returns:
             Counts by AGENT/INDEX/LOW/HIGH, for the `MOST_NAMED` numbers that were clipped most
-            often. `INDEX` is a position in the flattened observation. The names contain only
+            often. `INDEX` is a position in the flattened observation. The keys contain only
             characters that a metric's name may have.
         """
         counts: dict[str, int] = {}
         for name, scale, count_W in zip(self._names, self._scales, self._clipped, strict=True):
             for index in np.argsort(-count_W, kind="stable")[:MOST_NAMED].tolist():
                 bounds = f"{scale.low_W[index]:g}/{scale.high_W[index]:g}".replace("+", "")
-                key = f"{name}/{index}/{bounds}"  # two long names may begin alike
+                key = f"{name}/{index}/{bounds}"  # shortened agent names may be equal
                 counts[key] = counts.get(key, 0) + int(count_W[index])
             count_W[:] = 0
         return {name: count for name, count in counts.items() if count}
 
     def legal(self, seat: int, observation: Any, info: Any) -> NDArray[np.bool_]:
-        """Returns a seat's legal choices, by the mask in its observation or its info.
+        """Returns a seat's legal choices, from the mask in its observation or its info.
 
         Args:
             seat: 0 or 1.
@@ -187,7 +186,7 @@ class Face:
         return legal_A
 
     def action(self, seat: int, row_A: NDArray[np.uint8]) -> Any:
-        """Returns a seat's action in the form that the environment takes."""
+        """Returns a seat's action in the form that the environment expects."""
         space = self._done[seat]
         if isinstance(space, spaces.Discrete):
             return int(space.start) + int(row_A.argmax())
@@ -195,9 +194,9 @@ class Face:
 
 
 def _check_choices(space: spaces.Space, value: Any) -> None:
-    """Raises `ValueError` for a choice outside its space.
+    """Raises `ValueError` if a discrete value is outside its space.
 
-    Without this check `flatten` may turn such a choice into another choice.
+    Without this check, `flatten` may turn it into another value.
     """
     if isinstance(space, spaces.Dict):
         for key, subspace in space.items():
@@ -212,7 +211,7 @@ def _check_choices(space: spaces.Space, value: Any) -> None:
 
 
 def _without_mask(space: spaces.Space) -> spaces.Space:
-    """Returns the space without its mask, which is seen as the legal choices."""
+    """Returns the space without its action mask, which observations show as the legal choices."""
     if isinstance(space, spaces.Dict):
         return spaces.Dict(
             {key: subspace for key, subspace in space.items() if key != "action_mask"}
@@ -273,8 +272,8 @@ class Seats(ABC):
     """Plays an environment from two seats. Errors of the environment pass through.
 
     Attributes:
-        observations, infos: by seat. A seat that left keeps its last values.
-        acting: whether each seat's next action counts. After the match both are False.
+        observations, infos: the latest values by seat. A seat that has left keeps its last ones.
+        acting: whether each seat has to act next. After the match both are False.
         rewards: rewards of the last step, by seat.
     """
 
@@ -313,7 +312,7 @@ class Seats(ABC):
         return 0.0 if abs(self._lead) <= self._rounding else math.copysign(1.0, self._lead)
 
     def set_acting(self, acting: Iterable[Any]) -> None:
-        """Sets the agents whose next action counts. Raises `ValueError` for an unknown agent."""
+        """Sets the agents that have to act next. Raises `ValueError` for an unknown agent."""
         turns = list(acting)
         for agent in turns:
             if agent not in self.agents:
@@ -335,12 +334,12 @@ class ParallelSeats(Seats):
 
     def begin(self, seed: int) -> None:
         """Begins the match of `seed` in the environment."""
-        self._done: set[Any] = set()  # a done agent never acts again, even if it stays listed
+        self._done: set[Any] = set()  # these agents never act again, even if `env.agents` has them
         observations, infos = self.env.reset(seed=seed)
         self._see(observations, infos)
 
     def step(self, actions: Sequence[Any]) -> None:
-        """Steps the agents that still play."""
+        """Plays a step with the agents that have not finished."""
         chosen = {a: actions[seat] for seat, a in enumerate(self.agents) if self.acting[seat]}
         observations, rewards, terminations, truncations, infos = self.env.step(chosen)
         self.earn(rewards)
@@ -357,7 +356,7 @@ class ParallelSeats(Seats):
 
 
 class TurnSeats(Seats):
-    """Plays an environment that asks one agent at a time."""
+    """Plays an environment in which agents act in turns."""
 
     def begin(self, seed: int) -> None:
         """Begins the match of `seed` in the environment."""
@@ -366,15 +365,15 @@ class TurnSeats(Seats):
         self._find_turn()
 
     def step(self, actions: Sequence[Any]) -> None:
-        """Steps the agent whose turn it is, and lets done agents leave."""
+        """Plays the turn of the acting agent, and removes agents that have finished."""
         self.env.step(actions[self.acting.index(True)])
         self.earn(self.env.rewards)
         self._see()
         self._find_turn()
 
     def _find_turn(self) -> None:
-        """Finds the next agent that can act. Agents that are done step with None and leave."""
-        env = self.env  # its attributes come through several wrappers: ask for each once
+        """Finds the next agent that can act. Finished agents leave by a step with None."""
+        env = self.env  # attributes pass through several wrappers, so each is read once
         for _ in range(1 + len(self.agents)):
             ended, cut, turn = env.terminations, env.truncations, env.agent_selection
             playing = [a for a in env.agents if not (ended.get(a, False) or cut.get(a, False))]
@@ -395,7 +394,7 @@ class TurnSeats(Seats):
 
 
 def board_text(seats: Seats) -> str:
-    """Returns the environment's own text, or else the observation of the seat to act."""
+    """Returns the environment's own text, or else the acting seat's observation."""
     if getattr(seats.env, "render_mode", None) == "ansi":
         rendered = seats.env.render()
         if isinstance(rendered, str):
@@ -405,7 +404,7 @@ def board_text(seats: Seats) -> str:
 
 
 def observation_text(observation: Any) -> str:
-    """Describes an observation. Planes [height, width, marks] of zeros and ones become a board."""
+    """Describes an observation. A binary array [height, width, marks] becomes a board."""
     if isinstance(observation, dict):
         rest = {key: value for key, value in observation.items() if key != "action_mask"}
         return "\n".join(

@@ -31,11 +31,12 @@ class PettingZooGame(SeenGame):
 
     Args:
         num_matches: matches that step together.
-        argument: `MODULE` or `MODULE:FACTORY`. Without a factory the module's `parallel_env`, `env`
-            or `raw_env` makes the environment, in this order.
-        max_frames: steps after which a match ends with its rewards so far. None is 1000.
-        step_seconds: longest time that one call of the environment may take before its match fails.
-        workers: processes that hold the environments. 0 chooses by matches and processor cores.
+        argument: `MODULE` or `MODULE:FACTORY`. Without a factory, the first of `parallel_env`,
+            `env` and `raw_env` that the module has makes the environment.
+        max_frames: steps after which a match ends with its rewards so far. None means 1000.
+        step_seconds: longest time for a call of an environment. A longer call ends its process, and
+            the matches of this process fail.
+        workers: number of processes. 0 derives it from the numbers of matches and processor cores.
         options: the environment's options.
 
     Raises:
@@ -72,18 +73,18 @@ class PettingZooGame(SeenGame):
             workers=workers,
             step_seconds=step_seconds,
             env=inherited(users_path()),
-            stdout=2,  # environments print, and our standard output is for answers
+            stdout=2,  # environments may print, so keep them off our standard output
         )
         super().__init__(spec, num_matches, pool)
         self._options = options
 
     def count(self, rows: NDArray[np.intp]) -> None:
-        """Adds rewards and stats of a frame."""
+        """Adds the rewards and stats of the last frame."""
         super().count(rows)
         self.stats_N2S[rows, :, _ILLEGAL] += self._seen_N["illegal"][rows]
 
     def rules_text(self) -> str:
-        """Adds the environment's options."""
+        """Returns the text of the rules, with the environment's options."""
         return f"{super().rules_text()} {json.dumps(self._options, sort_keys=True, default=str)}"
 
     def clipped(self) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""Runs the worker process, which holds the environments of some matches and plays them on command.
+"""Runs the worker process, which holds the environments of some rows and answers requests.
 
 Shape suffixes: R rows of a request, 2 seats, A action width, V width of a seat's view.
 """
@@ -21,7 +21,7 @@ from league.games.seen import match_seed, seen_type
 
 Answer = tuple[bytes, dict[int, str]]
 """A record of `seen_type` for each row, and the reason for each failed row. The records of failed
-rows are void.
+rows must be ignored.
 """
 
 Seen = dict[str, NDArray[Any]]
@@ -29,8 +29,8 @@ Seen = dict[str, NDArray[Any]]
 
 
 class Worker:
-    """Holds the environments of some rows. A call longer than `step_seconds` ends the process (0
-    means no limit).
+    """Holds the environments of some rows. If a call of an environment takes longer than
+    `step_seconds`, SIGALRM ends the process. 0 means no limit.
     """
 
     def __init__(self, argument: str, options: Mapping[str, Any], step_seconds: float) -> None:
@@ -42,7 +42,7 @@ class Worker:
         self._legal_2A: dict[int, NDArray[np.bool_]] = {}
 
     def begin(self, rows: list[int], seeds: list[int], played: list[bytes]) -> Answer:
-        """Begins matches, and plays their earlier actions again."""
+        """Begins matches, and plays the earlier actions of loaded matches again."""
 
         def begin_one(row: int, index: int, seen: Seen) -> None:
             if row not in self._seats:
@@ -87,7 +87,7 @@ class Worker:
         return self._each(rows, step_one)
 
     def text(self, rows: list[int]) -> str:
-        """Returns the first match as text."""
+        """Returns the match of the first row as text."""
         self._limit_call()
         try:
             return board_text(self._seats[rows[0]])
@@ -107,7 +107,7 @@ class Worker:
                 seats.env.close()
 
     def _each(self, rows: list[int], play: Callable[[int, int, Seen], None]) -> Answer:
-        """Calls `play(row, index, seen)` for each row. A row loses an environment that raises."""
+        """Calls `play(row, index, seen)` for each row. If an environment raises, its row fails."""
         seen_R, failed = np.zeros(len(rows), self._type), {}
         seen = {name: seen_R[name] for name in self._type.names or ()}
         for index, row in enumerate(rows):
@@ -116,7 +116,7 @@ class Worker:
                 play(row, index, seen)
             except Exception as error:  # whatever an environment may raise
                 failed[row] = f"the environment raised {reason(error)}"
-                if row in self._seats:  # its next match gets a new environment
+                if row in self._seats:  # the row's next match gets a new environment
                     with contextlib.suppress(Exception):
                         self._seats.pop(row).env.close()
         signal.setitimer(signal.ITIMER_REAL, 0.0)

@@ -1,1 +1,1 @@
-"""Plays Pokémon Showdown in the league: battles in the simulator itself, without a server."""
+"""Plays battles of Pokémon Showdown in the league, directly in its simulator without a server."""

@@ -32,25 +32,26 @@ MAX_FRAMES = 300
 TERMS = ("faint", "damage", "win")
 STATS = ("turns", "fainted", "switches", "refused", "team")
 PRESETS = {"dense": {"faint": 0.5, "damage": 0.25, "win": 1.0}, "sparse": {"win": 1.0}}
-"""Weights by preset. The terms `faint` and `damage` count shares of a team."""
+"""Weights by preset. The terms `faint` and `damage` are measured as shares of a team."""
 
 
 class ShowdownGame(HostedGame):
     """Plays N battles of a format.
 
-    The observation of a seat has two parts (`GameSpec`). The seat's own part shows whether the seat
-    has to choose (1 number), its legal choices, the field and its own team. The rest shows what the
-    opponent has revealed of its team.
+    The observation of a seat has two parts (`GameSpec`). The own part shows whether the seat has to
+    choose (1 number), its legal choices, the field and its team. The rest shows the revealed part
+    of the opponent's team.
 
     Args:
         num_matches: battles that step together.
         argument: the format, one of `FORMATS`.
-        max_frames: rounds of choices after which the player with more Pokémon left wins. None is
+        max_frames: rounds of choices after which the player with more Pokémon left wins. None means
             300.
-        teams: folder of PokePaste texts, for a format to which players bring their teams. The
+        teams: folder of PokePaste texts, for a format in which players bring their own teams. The
             match's seed draws a team for each seat.
-        step_seconds: longest time that one process may take to play a round of all its battles.
-        workers: processes, each with a simulator. 0 chooses by matches and processor cores.
+        step_seconds: longest time in which a process must play a round of all its battles.
+        workers: processes, each with a simulator. 0 derives the number from the numbers of matches
+            and processor cores.
 
     Raises:
         ConfigError: an unknown format, no simulator is installed, or a team breaks the rules.
@@ -94,7 +95,7 @@ class ShowdownGame(HostedGame):
             workers=workers,
             step_seconds=step_seconds,
             env=inherited({"PYTHONHASHSEED": "0"}),
-            stdout=2,  # for libraries that print (the simulator has a pipe)
+            stdout=2,  # keeps libraries that print off our standard output
         )
         spec = _spec(battle_format, kind, digest(pool_of_teams) if teams else "", max_frames)
         super().__init__(spec, num_matches, pool, seen_type(kind))
@@ -108,7 +109,7 @@ class ShowdownGame(HostedGame):
         self.final_observations_N2O[:] = self.observations_N2O
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Adds the bots' indices, because bots play in the worker."""
+        """Returns the arguments, with the bots' indices because bots play in the worker."""
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def show(self, rows: NDArray[np.intp]) -> None:
@@ -135,7 +136,7 @@ class ShowdownGame(HostedGame):
         super().play_frame(actions_N2A)
 
     def count(self, rows: NDArray[np.intp]) -> None:
-        """Adds terms and stats of a round, from the teams before and after it."""
+        """Adds a round's reward terms and stats, from the teams before and after it."""
         then, now = self._before_N[rows], self._seen_N[rows]
         chosen_R2 = now["choices"]
         self._actions_N2A[rows] = np.arange(self.spec.action_size) == chosen_R2[:, :, None]
@@ -150,7 +151,7 @@ class ShowdownGame(HostedGame):
         self.stats_N2S[rows, :, 4] = now["team"]
 
     def end(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Returns seat 0's lead, which the simulator or the time limit has decided."""
+        """Writes the final observations. The simulator or the time limit has decided the result."""
         self.final_observations_N2O[rows] = self._views(rows)
         return self._seen_N["lead"][rows].astype(np.float64)
 
@@ -159,7 +160,7 @@ class ShowdownGame(HostedGame):
         return self._frame("log", match, int(self.frames_N[match]))
 
     def final_frame(self, match: int) -> dict[str, Any]:
-        """Returns the whole battle that ended last in the row."""
+        """Returns the row's previous battle, from start to end."""
         return {**self._frame("last", match, int(self.final_frames_N[match])), "ended": True}
 
     def _frame(self, verb: str, match: int, frame: int) -> dict[str, Any]:

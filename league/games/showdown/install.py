@@ -1,7 +1,7 @@
 """Installs Showdown's simulator by npm, in fixed versions.
 
-npm compares every package with its digest in `npm/package-lock.json`. poke-env, which follows the
-battles, comes by pip.
+npm checks every package against its digest in `npm/package-lock.json`. pip installs poke-env, which
+tracks the state of battles.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from league.errors import ConfigError, Unavailable
 PACKAGE = "pokemon-showdown"
 POKE_ENV = "poke-env==0.16.0"
 """pip installs poke-env without its dependencies, because poke-env asks for an older gymnasium than
-our lock file has. It does not need the older version.
+our lock file has. It also works with the newer version.
 """
 VARIABLE = "KUMITE_SHOWDOWN"
 _WANTED = Path(__file__).with_name("npm")
 _OPTIONS = ("--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund")
-"""Options that leave out the website's packages, and run no program of a package."""
+"""Options that skip the website's packages, and never run a program of a package."""
 
 
 def folder() -> Path:
@@ -33,7 +33,7 @@ def folder() -> Path:
 
 
 def version() -> str:
-    """Returns the version of the simulator, on which the rules depend."""
+    """Returns the simulator's version, which determines the rules."""
     return json.loads((_WANTED / "package.json").read_text())["dependencies"][PACKAGE]
 
 

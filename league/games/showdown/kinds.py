@@ -1,10 +1,10 @@
-"""Defines singles and doubles: a player's choices, their words for Showdown, and the bots.
+"""Defines singles and doubles: a player's choices, their Showdown commands, and the bots.
 
 Singles have the choices of poke-env's `SinglesEnv`: 6 switches and 4 moves, then the moves in each
-of four special forms. Generation 9 has only the last form. In doubles a choice is a pair of
-choices, one for each Pokémon. Each Pokémon has 45 (pass, 4 switches, 4 moves at 5 targets, and the
-moves terastallized), so there are 2,025 pairs. Before the battle a player picks 4 of its 6 Pokémon,
-and which two of them fight first, in one of 90 ways.
+of four special forms. Generation 9 has only the last form. In doubles a choice is a pair, with a
+choice for each fighting Pokémon. Each Pokémon has 45 choices (pass, 4 switches, 4 moves at 5
+targets, and the moves terastallized), so there are 2,025 pairs. Before the battle a player picks 4
+of its 6 Pokémon and decides which two of them fight first. It can do this in 90 ways.
 
 Shape suffixes: R rows, A choices, S choices of one Pokémon of doubles.
 """
@@ -41,7 +41,7 @@ PREVIEWS = tuple(
     for front in combinations(range(1, TEAM + 1), 2)
     for back in combinations([n for n in range(1, TEAM + 1) if n not in front], 2)
 )
-"""Choices of four places in the team. The first two fight first."""
+"""Choices of four Pokémon, by their places in the team. The first two fight first."""
 _OF_ONE = (
     "pass",
     *(f"switch {n + 1}" for n in range(_PICKED)),
@@ -54,17 +54,17 @@ _OF_ONE = (
 )
 Followed = TypeVar("Followed", bound=AbstractBattle)
 _log = logging.getLogger(__name__)
-_log.setLevel(logging.CRITICAL)  # poke-env warns of what it can't follow; the battle continues
+_log.setLevel(logging.CRITICAL)  # hides poke-env's warnings of messages that it doesn't know
 
 
 class Kind(ABC, Generic[Followed]):
     """Defines the differences between singles and doubles.
 
     Attributes:
-        active: Pokémon of a side that fight at once.
+        active: number of Pokémon of a side that fight at the same time.
         action_names: names of the choices.
-        shown_names: names of the numbers that show a player its legal choices.
-        brings_team: whether players bring their teams. Otherwise the format draws them.
+        shown_names: names of the observed numbers that show a player its legal choices.
+        brings_team: whether players bring their own teams. Otherwise the format draws them.
     """
 
     active: int
@@ -74,7 +74,7 @@ class Kind(ABC, Generic[Followed]):
 
     @abstractmethod
     def battle(self, name: str) -> Followed:
-        """Returns a battle as the player called `name` follows it."""
+        """Returns poke-env's object for a battle, seen by the player called `name`."""
 
     @abstractmethod
     def legal(self, battle: Followed) -> NDArray[np.bool_]:
@@ -82,7 +82,7 @@ class Kind(ABC, Generic[Followed]):
 
     @abstractmethod
     def shown(self, legal_RA: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Returns the legal choices as players see them, `[..., len(shown_names)]`."""
+        """Returns the legal choices in the form of observations, `[..., len(shown_names)]`."""
 
     @abstractmethod
     def order(self, battle: Followed, action: int) -> str:
@@ -94,17 +94,19 @@ class Kind(ABC, Generic[Followed]):
 
     @abstractmethod
     def planned(self, battle: Followed, bot: str) -> int:
-        """Returns a bot's choice, or raises `ValueError` if its order is not among the choices."""
+        """Returns the choice of a bot other than random. Raises `ValueError` if the bot's order
+        isn't among the choices.
+        """
 
     def words(self, battle: Followed, action: int) -> str:
-        """Writes a choice in Showdown's words, or "default" if it can't be made."""
+        """Returns a choice in Showdown's words, or "default" if it can't be made."""
         try:
             return self.order(battle, action).removeprefix("/choose ")
         except ValueError:
             return "default"
 
     def chosen(self, battle: Followed, bot: str, legal_A: NDArray[np.bool_], seed: int) -> int:
-        """Returns a bot's choice."""
+        """Returns a bot's choice. If its planned choice fails or is illegal, one is drawn."""
         if bot != "random":
             random.seed(seed)  # poke-env's bots draw from this generator
             try:
@@ -117,7 +119,7 @@ class Kind(ABC, Generic[Followed]):
 
 
 class Singles(Kind[Battle]):
-    """Lets one Pokémon of each side fight at a time."""
+    """Defines singles: one Pokémon of each side fights at a time."""
 
     active, brings_team = 1, False
     action_names = (
@@ -150,7 +152,7 @@ class Singles(Kind[Battle]):
 
 
 class Doubles(Kind[DoubleBattle]):
-    """Lets two Pokémon of each side fight. A side picks four after both teams have been shown."""
+    """Defines doubles: two Pokémon of each side fight. Sides see both teams, then pick four."""
 
     active, brings_team = 2, True
     action_names = (
@@ -215,7 +217,7 @@ class Doubles(Kind[DoubleBattle]):
 
     @staticmethod
     def _numbers(battle: DoubleBattle) -> NDArray[np.int64]:
-        """Returns the number of each of the 45 choices among poke-env's 107.
+        """Returns poke-env's number (of 107) for each of the 45 choices.
 
         In poke-env's numbering, 1 is a switch to the team's first Pokémon, and 7 is the first move
         at the first target.

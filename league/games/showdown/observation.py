@@ -1,7 +1,7 @@
-"""Writes the view of a player of a Showdown battle as numbers, and names them.
+"""Encodes a player's view of a Showdown battle as numbers, and names the numbers.
 
-A player sees the same as in the ordinary client: its whole team, and the revealed part of the
-opponent's team. poke-env keeps both teams.
+A player sees what the ordinary client shows: its whole team, and the revealed part of the
+opponent's team. poke-env keeps track of both.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SIDE_CONDITIONS = {
     SideCondition.SAFEGUARD: 1,
     SideCondition.MIST: 1,
 }
-"""Conditions of a side, with the most layers of each."""
+"""Conditions of a side, with the largest number of layers of each."""
 EFFECTS = (
     *(Effect.SUBSTITUTE, Effect.CONFUSION, Effect.LEECH_SEED, Effect.ENCORE, Effect.TAUNT),
     *(Effect.DISABLE, Effect.TORMENT, Effect.YAWN, Effect.CURSE, Effect.SALT_CURE),
@@ -95,18 +95,19 @@ FIELD_NUMBERS = (
     *(f"field_{field.name.lower()}" for field in FIELDS),
 )
 MOST_DAMAGE = 2_000.0
-"""Expected power of a move, with all multipliers, that an observation shows as 1."""
+"""Expected power of a move, with all multipliers, that is encoded as 1."""
 UNKNOWN_ITEM = "unknown_item"
 BUCKETS = 2048
-"""Number of ids of items, and also of abilities. poke-env has no lists of their names."""
+"""Number of ids of items, and of abilities. poke-env doesn't list their names, so they are hashed.
+"""
 
 
 @cache
 def side_names(active: int) -> tuple[str, ...]:
-    """Returns the names of a side's numbers. `active` of its Pokémon fight at once.
+    """Returns the names of a side's numbers. `active` is how many of its Pokémon fight at once.
 
-    A fighting Pokémon is written twice: in its position in the team, and in a fixed position. So a
-    network finds the available moves without searching for the fighting Pokémon.
+    A fighting Pokémon is written twice: at its position in the team, and at a fixed position, where
+    a network finds the available moves without searching.
     """
     return (
         *SIDE_NUMBERS,
@@ -117,7 +118,7 @@ def side_names(active: int) -> tuple[str, ...]:
 
 @cache
 def vocabulary(kind: str) -> dict[str, int]:
-    """Returns the numbers of all species or moves, from 1."""
+    """Returns the ids of all species or moves by name, from 1."""
     data = GenData.from_gen(GEN)
     names = data.pokedex if kind == "species" else data.moves
     return {name: number for number, name in enumerate(sorted(names), 1)}
@@ -125,18 +126,18 @@ def vocabulary(kind: str) -> dict[str, int]:
 
 @cache
 def bucket(name: str) -> int:
-    """Returns the number of an item or ability, from 1. Two names may share a number."""
+    """Returns the id of an item or ability, from 1. Two names may share an id."""
     return 1 + zlib.crc32(name.encode()) % (BUCKETS - 1)
 
 
 def sizes() -> dict[str, int]:
-    """Returns how many ids each kind has, including id 0 (unknown or missing)."""
+    """Returns the number of ids of each kind, including id 0 (unknown or missing)."""
     exact = {kind: 1 + max(vocabulary(kind).values()) for kind in ("species", "move")}
     return exact | {"ability": BUCKETS, "item": BUCKETS}
 
 
 def id_kind(name: str) -> str | None:
-    """Returns the kind of id that the number `name` holds, or None for an ordinary number."""
+    """Returns the kind of id in the number called `name`, or None if the number is not an id."""
     last = name.rpartition("_")[2]
     if not name.startswith(("pokemon", "active")):
         return None
@@ -156,7 +157,7 @@ class Writer:
 
     @property
     def width(self) -> int:
-        """How many numbers a view has, for the field and both sides."""
+        """The size of a view: the numbers of the field and of both sides."""
         return len(FIELD_NUMBERS) + 2 * len(side_names(self.active))
 
     def write(self, battle: AbstractBattle, view_V: NDArray[np.float32]) -> None:
@@ -249,14 +250,14 @@ def _write_field(battle: AbstractBattle, numbers: NDArray[np.float32]) -> None:
 
 
 def own_team(battle: AbstractBattle) -> list[Pokemon]:
-    """Returns the player's own Pokémon in the battle, those that Showdown's last request names."""
+    """Returns the player's Pokémon that take part in the battle (see Showdown's last request)."""
     side = battle.last_request.get("side", {})
     named = {pokemon["ident"] for pokemon in side.get("pokemon", ())}
     return [pokemon for ident, pokemon in battle.team.items() if ident in named]
 
 
 def opponents(battle: AbstractBattle) -> list[Pokemon]:
-    """Returns the known part of the opponent's team, in the order of the preview, if any."""
+    """Returns the known Pokémon of the opponent, in the order of the preview if there was one."""
     seen, previewed = list(battle.opponent_team.values()), battle.teampreview_opponent_team
     return [
         next((shown for shown in seen if shown.base_species == pokemon.base_species), pokemon)
@@ -265,14 +266,15 @@ def opponents(battle: AbstractBattle) -> list[Pokemon]:
 
 
 def listed(value: Any) -> list[Any]:
-    """Returns a list: poke-env has a single value in singles and a list in doubles."""
+    """Returns a list, because poke-env has a single value in singles and a list in doubles."""
     return value if isinstance(value, list) else [value]
 
 
 def _laid(value: int | None, most: int) -> float:
     """Returns a condition's layers as a share of its maximum.
 
-    poke-env counts layers for hazards only, and keeps the first turn of other conditions.
+    poke-env counts layers only for hazards. For other conditions its value is the turn in which
+    they began.
     """
     return 0.0 if value is None else min(1.0, value / most) if most > 1 else 1.0
 
@@ -303,7 +305,7 @@ def _matchup(pokemon: Pokemon, against: Sequence[Pokemon]) -> float:
     """Returns the type advantage over the fighting opponents, in the worst case.
 
     The advantage over an opponent is the Pokémon's best damage multiplier minus the opponent's best
-    damage multiplier, divided by 4. It is 1 for ×4 against the opponent and ×0 in return.
+    damage multiplier, divided by 4. For example, ×4 against the opponent and ×0 in return give 1.
     """
     return (
         min(
@@ -321,8 +323,9 @@ def _matchup(pokemon: Pokemon, against: Sequence[Pokemon]) -> float:
 def _move(move: Move, user: Pokemon, against: Sequence[Pokemon]) -> tuple[float, ...]:
     """Returns `MOVE_NUMBERS`.
 
-    "against" is the best multiplier against the fighting opponents: ×4 is 1, ×1 is 0, ×1/4 and less
-    is −1. "damage" is the logarithm of the largest expected damage to them.
+    "against" is the best multiplier against the fighting opponents, on a logarithmic scale where ×4
+    is 1, ×1 is 0, and ×1/4 or less is −1. "damage" is the logarithm of the largest expected damage
+    to one of these opponents.
     """
     power, accuracy, physical, special, priority, kind = _facts(move.id)
     stab = kind in user.types and power > 0.0

@@ -1,4 +1,4 @@
-"""Runs a Showdown server on this machine, to which people connect with the ordinary client."""
+"""Runs a Showdown server on this machine. People connect to it with the ordinary client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MISSING = (
     *("logs/repl", "logs/chat", "logs/modlog", "config/chat-plugins"),
     "databases",
 )
-"""Folders that the server needs and the package lacks."""
+"""Folders that the server needs, but the package doesn't contain."""
 _SETTINGS = """
 exports.bindaddress = '127.0.0.1';
 exports.subprocesses = 0;
@@ -26,7 +26,7 @@ exports.nothrottle = true;
 
 
 class Server:
-    """Runs a server that listens on `port`. Use it as a context manager, which ends it.
+    """Runs a server that listens on `port`. Used as a context manager, it ends the server.
 
     Raises:
         ConfigError: Node or the simulator is missing.
@@ -78,7 +78,7 @@ class Server:
         self.close()
 
     def is_up(self) -> bool:
-        """Returns whether the process still runs, and no signal has stopped it."""
+        """Returns whether the process has neither ended nor been stopped by a signal."""
         return self._process.poll() is None and not is_stopped(self._process)
 
     def close(self) -> None:

@@ -22,8 +22,8 @@ END_SECONDS = 5.0
 
 
 class Simulator:
-    """Runs a process of `simulator.js`. A process that can't start or has died raises
-    `Unavailable`.
+    """Runs a process of `simulator.js`. Methods raise `Unavailable` if the process can't start or
+    has died.
     """
 
     def __init__(self, folder: str) -> None:
@@ -33,7 +33,7 @@ class Simulator:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # Ctrl-C is for the game's process to answer
+            start_new_session=True,  # so that Ctrl-C reaches only the game's process
         )
         self._line()
 
@@ -51,7 +51,7 @@ class Simulator:
     def ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """Sends commands and returns their answers."""
         assert self._node.stdin
-        with contextlib.suppress(OSError):  # it died, so the answer is missing
+        with contextlib.suppress(OSError):  # it died, as the missing answer will show
             self._node.stdin.write(json.dumps(commands) + "\n")
             self._node.stdin.flush()
         return json.loads(self._line())
@@ -69,14 +69,14 @@ class Simulator:
 
 
 def tied_to_us() -> list[str]:
-    """Returns the first words of a command. With these words, the command's process ends when this
-    process ends, even if a signal has stopped the command's process.
+    """Returns words to put in front of a command, so that its process ends when this process ends,
+    even while a signal has stopped it.
     """
     return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
 
 
 def is_stopped(process: subprocess.Popen[Any]) -> bool:
-    """Returns whether a signal has stopped (not ended) a child of this process."""
+    """Returns whether a signal has stopped (suspended) a child of this process."""
     with contextlib.suppress(ChildProcessError, AttributeError):  # it has ended, or macOS can't say
         flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, process.pid, flags) is not None
@@ -84,8 +84,7 @@ def is_stopped(process: subprocess.Popen[Any]) -> bool:
 
 
 def teams_of(pool: str, battle_format: str, folder: str) -> tuple[str, ...]:
-    """Reads and packs the teams in the `*.txt` files of the folder `pool`, in the order of their
-    names.
+    """Reads the teams in the `*.txt` files of the folder `pool`, and packs them for Showdown.
 
     Raises:
         ConfigError: there is no team, or the format's rules forbid a team.
@@ -119,5 +118,5 @@ def _packed(
 
 
 def digest(teams: Sequence[str]) -> str:
-    """Returns eight hexadecimal digits that identify a pool."""
+    """Returns eight hexadecimal digits that identify a pool of teams."""
     return hashlib.sha256("\n".join(teams).encode()).hexdigest()[:8]

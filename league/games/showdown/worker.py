@@ -1,4 +1,4 @@
-"""Runs the worker process, which follows the battles of some rows in its simulator.
+"""Runs the worker process, which plays the battles of some rows in its simulator.
 
 Shape suffixes: R rows of a request, 2 seats, A choices, V width of a seat's view.
 """
@@ -22,7 +22,7 @@ from league.games.showdown.simulator import Simulator
 
 Answer = tuple[bytes, dict[int, str]]
 """A record of `seen_type` for each row, and the reason for each failed row. The records of failed
-rows are void.
+rows must be ignored.
 """
 UNREAD = AbstractBattle.MESSAGES_TO_IGNORE | {
     *("t:", "expire", "uhtmlchange", "tempnotify", "tempnotifyoff"),
@@ -32,19 +32,19 @@ UNREAD = AbstractBattle.MESSAGES_TO_IGNORE | {
 
 
 def seen_type(kind: Kind[Any]) -> np.dtype[np.void]:
-    """Returns the type of a row's record: views, legal choices, and results of its last frame."""
+    """Returns the dtype of a row's record: views, legal choices and results of the last frame."""
     return np.dtype(
         [
             ("views", np.float32, (2, Writer(kind.active).width)),
             ("acting", np.bool_, (2,)),
             ("legal", np.bool_, (2, len(kind.action_names))),
-            ("choices", np.int32, (2,)),  # in the frame, bots' too
+            ("choices", np.int32, (2,)),  # in the last frame, including bots
             ("alive", np.float32, (2,)),  # the share of each team that has not fainted
-            ("hp", np.float32, (2,)),  # the share of its hit points that is left
+            ("hp", np.float32, (2,)),  # the share of each team's hit points that is left
             ("turn", np.int32),
-            ("team", np.int16, (2,)),  # of the pool, -1 where the format draws one
-            ("refused", np.int8, (2,)),  # choices of the frame that the simulator refused
-            ("lead", np.int8),  # of seat 0, when it has ended
+            ("team", np.int16, (2,)),  # index in the pool, or -1 if the format draws the team
+            ("refused", np.int8, (2,)),  # choices of the last frame that the simulator refused
+            ("lead", np.int8),  # result of an ended match: 1 if seat 0 won, -1 if seat 1 won
             ("ended", np.bool_),
         ]
     )
@@ -57,7 +57,7 @@ class View:
         self.battle, self.refused = battle, 0
 
     def read(self, line: str) -> None:
-        """Follows a line. Errors of poke-env pass through."""
+        """Updates the battle from a line. Errors of poke-env pass through."""
         words = line.split("|")
         if len(words) < 2 or words[1] in UNREAD:
             return
@@ -70,7 +70,7 @@ class View:
 
 
 class Match:
-    """Follows a battle from both players. `teams` are the seats' teams in the pool, or -1."""
+    """Follows a battle from both players' views. `teams` has each seat's team (`_drawn`)."""
 
     def __init__(self, kind: Kind[Any], writer: Writer, seed: int, teams: Sequence[int]) -> None:
         self._kind, self._writer, self._teams, self._frame = kind, writer, teams, 0
@@ -81,7 +81,7 @@ class Match:
         self._legal = [self._nothing, self._nothing]
 
     def read(self, answer: dict[str, Any]) -> None:
-        """Follows an answer of the simulator. Errors of poke-env pass through."""
+        """Updates the match from the simulator's answer. Errors of poke-env pass through."""
         if "error" in answer:
             raise RuntimeError(answer["error"].splitlines()[0])
         for view, lines in zip(self._views, answer["lines"], strict=True):
@@ -107,7 +107,7 @@ class Match:
         return choices
 
     def words(self, choices: Iterable[int]) -> list[str | None]:
-        """Writes the choices in Showdown's words, or None for a player without a choice."""
+        """Returns the choices in Showdown's words, or None for a player who need not choose."""
         self._frame += 1
         return [
             self._kind.words(view.battle, int(choice)) if must else None
@@ -127,13 +127,15 @@ class Match:
         seen["ended"] = self._winner is not None or is_last
         if self._winner is not None:
             seen["lead"] = (0, 1, -1)[self._winner + 1]
-        elif is_last:  # more Pokémon left, then a larger share of hit points
+        elif is_last:  # the winner has more Pokémon left, or else a larger share of hit points
             ours, theirs = zip(seen["alive"].tolist(), seen["hp"].tolist(), strict=True)
             seen["lead"] = (ours > theirs) - (ours < theirs)
 
 
 class Worker:
-    """Holds the battles of some rows. A request longer than `step_seconds` ends the process."""
+    """Holds the battles of some rows. If a request takes longer than `step_seconds`, SIGALRM ends
+    the process.
+    """
 
     def __init__(
         self, folder: str, battle_format: str, teams: Sequence[str], step_seconds: float
@@ -146,7 +148,7 @@ class Worker:
     def begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
     ) -> Answer:
-        """Begins matches, and plays their earlier actions again."""
+        """Begins matches, and plays the earlier actions of loaded matches again."""
         seen_R = np.zeros(len(rows), seen_type(self._kind))
         drawn = [self._drawn(seed) for seed in seeds]
         packed = [[self._teams[n] if n >= 0 else None for n in both] for both in drawn]
@@ -202,7 +204,7 @@ class Worker:
         return self._replay("log", rows[0])
 
     def last(self, rows: list[int]) -> str:
-        """Returns the whole match that ended last in the first row."""
+        """Returns the first row's previous match, from start to end."""
         return self._replay("last", rows[0])
 
     def _replay(self, verb: str, row: int) -> str:
@@ -212,14 +214,16 @@ class Worker:
         return str(text)
 
     def _drawn(self, seed: int) -> list[int]:
-        """Draws the number of each seat's team from the match's seed. Without a pool, it is -1."""
+        """Draws each seat's team from the match's seed, as an index in the pool, or -1 without a
+        pool.
+        """
         if not self._teams:
             return [-1, -1]
         draws_2 = mixed(np.array([seed], np.uint64) + np.array([1, 2], np.uint64))
         return (draws_2 % np.uint64(len(self._teams))).tolist()
 
     def _each(self, places: Iterable[int], play: Callable[[int], None]) -> dict[int, str]:
-        """Calls `play` for each place, and returns the errors of failed matches."""
+        """Calls `play` for each index in `places`, and returns the errors of failed matches."""
         failed = {}
         for index in places:
             try:
