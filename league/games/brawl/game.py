@@ -144,7 +144,7 @@ class BrawlGame(BatchedGame):
         return state if self._plans_N2 is None else state | {"plans": self._plans_N2.view(np.uint8)}
 
     def load(self, state: dict[str, NDArray]) -> None:
-        """Continues from a state that `save` returned. It has plans only if planners have played."""
+        """Continues from a state that `save` returned. It has plans if planners have played."""
         self._plans_N2 = self._no_plans() if "plans" in state else None
         super().load(state)
 
