@@ -1,4 +1,4 @@
-"""Lists the architectures that a member of the league may have, by the name on its card."""
+"""Lists the architectures that the league's members may have, by the names on their cards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from league.agent.perceptron import PERCEPTRON, PerceptronConfig, PerceptronNetw
 from league.errors import DataCorrupt
 
 AGENT = "agent"
-"""The league's own architecture. Its cards need not name it."""
+"""The league's own architecture, and the default if a card names none."""
 ARCHITECTURES: Mapping[str, tuple[type[Any], type[Any]]] = {
     AGENT: (AgentConfig, AgentNetwork),
     PERCEPTRON: (PerceptronConfig, PerceptronNetwork),
@@ -21,7 +21,7 @@ ARCHITECTURES: Mapping[str, tuple[type[Any], type[Any]]] = {
 
 
 def config_of(values: Mapping[str, Any]) -> NetworkConfig:
-    """Reads the config that a card's values describe. Raises `DataCorrupt`."""
+    """Returns the config that a card's values describe. Raises `DataCorrupt` for wrong values."""
     name = values.get("architecture", AGENT)
     if name not in ARCHITECTURES:
         raise DataCorrupt(
@@ -34,7 +34,7 @@ def config_of(values: Mapping[str, Any]) -> NetworkConfig:
 
 
 def network_of(config: NetworkConfig) -> PlayingNetwork:
-    """Makes a network of these sizes with fresh weights, on torch's current default device."""
+    """Makes a network with these sizes and fresh weights, on torch's current default device."""
     for kind, network in ARCHITECTURES.values():
         if isinstance(config, kind):
             made: PlayingNetwork = network(config)

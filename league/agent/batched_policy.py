@@ -1,9 +1,9 @@
-"""Plays many seats by many different networks in a few batched forward passes.
+"""Plays many seats with many different networks in a few batched forward passes.
 
-Seats that one snapshot plays form a group. Groups of similar size and the same architecture run
-as one stack, in which each group is padded to the same number of rows. A group gets at most twice
+Seats that the same snapshot plays form a group. Groups of similar size and the same architecture
+run as a stack, in which each group is padded to the same number of rows. A group gets at most twice
 as many rows as it has seats, plus `SMALLEST`, unless more padding costs less than another forward
-pass. The weights of a stack are the rows of one matrix.
+pass. The weights of a stack are the rows of a matrix.
 
 Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows per model, P weights per
 model.
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from league.agent.rivals import RivalSeats
 
 LIVE = "live"
-"""The digest that means the network given to `set_live`. Its weights are read at every `act`."""
+"""Used instead of a digest for the network given to `set_live`. Every `act` reads its weights."""
 SMALLEST = 4
 PADDING = 12_000_000
-"""Limit of the padding in merged groups: the number of a network's weights times the number of
-padding rows. Padding of this size takes as long to compute as the calls of another forward pass
+"""Limit of the padding when groups are merged, as the number of padding rows times the number of a
+network's weights. Computing padding of this size takes as long as launching another forward pass
 (0.5 ms).
 """
 
 Loader = Callable[[str], PlayingNetwork]
 _Class = tuple[NetworkConfig, int]
-"""Architecture of a stack's models, and number of rows per model."""
+"""Architecture of a stack's models, and the number of rows per model."""
 _Frozen = tuple[NetworkConfig, Tensor]
 """Architecture of a network, and its weights in one vector."""
 
@@ -53,7 +53,8 @@ class _Batch:
     """Describes a forward pass.
 
     `seats` has the seat of each row, model by model. A padding row has the number `num_seats`.
-    `state` has the states of the rows from the first pass until `_write_back`, and else is None.
+    `state` has the states of the rows between the first pass and `_write_back`. Otherwise it is
+    None.
     """
 
     network: PlayingNetwork
@@ -63,25 +64,25 @@ class _Batch:
 
 
 class BatchedPolicy:
-    """Plays `num_seats` seats, each by the snapshot, live network or rival that is seated there.
+    """Plays `num_seats` seats. A snapshot, the live network or a rival can be put in each seat.
 
     Args:
         num_seats: S.
-        load: digest → network. It is called when a digest is seated that is not in memory. Its
-            errors pass through `seat`, and the seat stays unchanged.
+        load: digest → network. `seat` calls it for a digest that is not in memory. Its errors pass
+            through `seat`, and the seat stays unchanged.
         seed: seed of the random numbers that draw actions. A learner with the same seed uses
             another stream. All seats draw at every `act`, so a seat's draws do not depend on the
             other seats.
-        action_size: A of every network that is seated.
-        action_kind: kind of actions of these networks.
+        action_size: A, the same for every network that is seated.
+        action_kind: kind of actions, the same for every network that is seated.
         max_bytes: largest size of frozen weights in memory, including copies in stacks. The least
             recently used weights are dropped first. Weights of seated networks always stay.
         device: device that computes. The live network must be there too.
-        rivals: plays the seats of rivals. All of its seats become empty.
+        rivals: plays the seats of rivals. All of its seats are emptied.
 
     Attributes:
-        failures: by seat, the reasons of the rivals that failed when the rivals last decided.
-            These seats are vacant now.
+        failures: the rivals that failed when the rivals last decided, as reasons by seat. These
+            seats are vacant now.
         waiting: seats without a decision in this frame, because their rivals have not decided yet.
             The caller must not play a frame of their matches.
         logits_SA: logits of the last act, -inf for vacant seats.
@@ -113,8 +114,9 @@ class BatchedPolicy:
         self._stacks: dict[_Class, NetworkStack] = {}
         self._batches: list[_Batch] | None = None
         self._action_size, self._action_kind = action_size, action_kind
-        # A learner with the same seed draws from another stream. With one stream for both, equal
-        # weights would make equal choices, and in rock-paper-scissors every match would be a tie.
+        # A learner with the same seed draws from another stream. If both used the same stream,
+        # equal weights would make equal choices, and every match of rock-paper-scissors would be a
+        # tie.
         stream = np.random.SeedSequence(seed, spawn_key=(0xC20D,)).generate_state(1, np.uint64)[0]
         self._generator = torch.Generator().manual_seed(int(stream >> 1))
         self.logits_SA: Tensor | None = None
@@ -139,13 +141,13 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def seat(self, index: int, digest: str, *, greedy: bool = False) -> None:
-        """Gives a seat to a snapshot (or `LIVE`) with an empty history, or to a rival. It replaces
-        the seat's previous player.
+        """Gives a seat to a snapshot (or `LIVE`) with an empty history, or to a rival. The new
+        player replaces the previous one.
 
         Args:
             index: number of the seat.
             digest: digest of the snapshot's weights or of the rival's bundle.
-            greedy: whether a snapshot takes the likeliest action.
+            greedy: whether a snapshot takes the likeliest action instead of sampling.
 
         Raises:
             InvalidInput: no live network is set, or the network has other actions.
@@ -181,14 +183,14 @@ class BatchedPolicy:
         return [] if self._rivals is None else [*self._rivals.digests]
 
     def late_in(self, index: int) -> int:
-        """Counts the late decisions of a seat's match so far, 0 if no rival sits there."""
+        """Returns the number of late decisions in a seat's match so far, or 0 without a rival."""
         return 0 if self._rivals is None else self._rivals.late_in(index)
 
     def ask_rivals(
         self, observations_SO: NDArray[np.float32], rests_S: NDArray[np.bool_] | None = None
     ) -> None:
-        """Sends the observations to the rivals, which then decide in the background. The
-        rivals in the seats `rests_S` get nothing.
+        """Sends the observations to the rivals, which then decide in the background. Rivals in the
+        seats marked in `rests_S` get no observation.
         """
         if self._rivals is not None:
             self._rivals.ask(observations_SO, rests_S)
@@ -200,13 +202,13 @@ class BatchedPolicy:
         may_wait: int = 0,
         rests_S: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Decides for the seats of rivals alone, in a frame in which networks hold their keys.
+        """Decides only for the rivals' seats, in a frame in which networks hold their keys.
 
         Args:
             observations_SO: observations.
-            actions_SA: the actions of the frame. The rivals' keys are written into them.
-            may_wait: largest number of seats that may go without a decision. `waiting` then lists
-                these seats.
+            actions_SA: the actions of the frame, into which the rivals' keys are written.
+            may_wait: largest number of seats that may go without a decision. `waiting` lists these
+                seats afterwards.
             rests_S: seats of rivals that do not decide.
         """
         if self._rivals is not None:
@@ -226,15 +228,15 @@ class BatchedPolicy:
 
         Args:
             observations_SO: observations.
-            legal_SA: legal choices, None in games of keys.
+            legal_SA: legal choices, or None in games of keys.
             may_wait: largest number of rivals' seats that may go without a decision. `waiting`
-                then lists these seats.
+                lists these seats afterwards.
             rests_S: seats of rivals that do not decide.
 
         Returns:
             Uint8 `[S, A]`: keys, or one-hot legal choices.
         """
-        self.ask_rivals(observations_SO, rests_S)  # they think while the networks compute
+        self.ask_rivals(observations_SO, rests_S)  # rivals decide while the networks compute
         if self._batches is None:
             self._batches = self._plan()
         obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self.device)
@@ -250,8 +252,8 @@ class BatchedPolicy:
         return actions_SA
 
     def live_memory(self) -> tuple[Tensor, Tensor]:
-        """Returns h and c of the live network, `[S, H]`, valid until the next act. Only rows of
-        live seats are meaningful.
+        """Returns the live network's LSTM states h and c, `[S, H]`, valid until the next act. Only
+        rows of live seats are meaningful.
         """
         config = self._checked_live().config
         self._write_back()
@@ -268,7 +270,8 @@ class BatchedPolicy:
             "rivals": {} if self._rivals is None else {**self._rivals.digests},
             "greedy": self._greedy_S1.clone(),
             "generator": self._generator.get_state(),
-            # In the order of their rows, so that resumed products are bit for bit the same.
+            # Members are saved in the order of their rows, so that products after a resume are bit
+            # for bit the same.
             "stacks": [
                 [config.to_dict(), size, list(stack.members)]
                 for (config, size), stack in self._stacks.items()
@@ -281,10 +284,10 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def load_state(self, saved: dict[str, Any]) -> None:
-        """Continues from `save` and loads the seated snapshots. Rivals begin without memory of the
-        match.
+        """Continues from a state that `save` returned, and loads the seated snapshots. Rivals have
+        no memory of the match.
 
-        If seats are live, a live network must have been set.
+        If a seat is live, a live network must have been set before.
 
         Raises:
             DataCorrupt: the state has another number of seats.
@@ -331,12 +334,13 @@ class BatchedPolicy:
             )
 
     def _frozen(self, digest: str) -> _Frozen:
-        """Returns a snapshot's weights, and loads them if they are not in memory. Passes on the
-        loader's errors.
+        """Returns a snapshot's weights, after loading them if necessary. The loader's errors pass
+        through.
         """
         if digest not in self._held:
             network = self._load(digest)
-            # Matrices are transposed: products of a few rows with `weight.mT` are then faster.
+            # Matrices are stored transposed, because products of a few rows with `weight.mT` are
+            # then faster.
             parts = [
                 parameter.detach().mT.flatten() if parameter.dim() == 2 else parameter.detach()
                 for parameter in network.parameters()
@@ -382,8 +386,8 @@ class BatchedPolicy:
         return batches
 
     def _trim(self) -> None:
-        """Drops weights that no seat uses, the least recently used first, until the rest fits into
-        `max_bytes`.
+        """Drops weights that no seat uses, starting with the least recently used, until the rest
+        fits in `max_bytes`.
         """
         over = self.resident_bytes - self._max_bytes
         for digest in [digest for digest in self._held if digest not in self._digests]:
@@ -391,7 +395,7 @@ class BatchedPolicy:
                 over -= self._held.pop(digest)[1].nbytes
 
     def _regroup(self) -> None:
-        """Lets the next act group the seats again."""
+        """Makes the next act group the seats again."""
         self._write_back()
         self._batches = None
 
@@ -416,14 +420,14 @@ class BatchedPolicy:
             return x.index_select(0, batch.seats).unflatten(0, batch.shape)
 
         state = batch.state or AgentState(*map(rows, self._states[batch.network.config]))
-        # No episode starts here: `seat` set the state to zeros, which are an empty history.
+        # No episode starts here, because `seat` has already set the state to zeros.
         never = torch.zeros(batch.shape, dtype=torch.bool, device=self.device)
         output = batch.network.step(rows(obs_SO), never, state, None)
         batch.state = output.state
         return output.logits_BA.flatten(0, len(batch.shape) - 1)
 
     def _draw(self, logits_SA: Tensor, legal_SA: NDArray[np.bool_] | None) -> NDArray[np.uint8]:
-        """Draws actions at temperature 1, or takes the likeliest where the seat is greedy."""
+        """Draws actions at temperature 1. Greedy seats take the likeliest action."""
         uniform = torch.rand(logits_SA.shape, generator=self._generator)
         if self._action_kind == CHOICE:
             legal = None if legal_SA is None else torch.from_numpy(np.ascontiguousarray(legal_SA))
@@ -437,10 +441,10 @@ class BatchedPolicy:
 
 
 class NetworkStack:
-    """Runs M networks, whose `step` is a batched product with inputs and outputs `[M, G, ...]`.
+    """Runs M networks in a single batched `step`, with inputs and outputs `[M, G, ...]`.
 
     `members` has the digests of the snapshots whose weights are in the first rows of `weights_MP`.
-    The other rows are spare. A change of members copies only the rows that change, unless the
+    The other rows are spare. When members change, only the changed rows are copied, unless the
     matrix has to be resized.
     """
 
@@ -457,8 +461,8 @@ class NetworkStack:
         self.members: list[str] = []
 
     def assign(self, wanted: Sequence[str], frozen: Callable[[str], _Frozen]) -> None:
-        """Sets the members to exactly the digests in `wanted`. Remaining members keep their rows
-        where possible.
+        """Makes the digests in `wanted` the members. Members that stay keep their rows where
+        possible.
         """
         if set(wanted) == set(self.members):
             return
@@ -477,7 +481,7 @@ class NetworkStack:
         """Makes room for `models` rows.
 
         If the matrix is too small or much too large, its replacement has a quarter more rows than
-        needed. So adding or removing a member usually copies a single row.
+        needed, so that adding a member usually copies only a single row.
         """
         have = len(self.weights_MP)
         if not models <= have <= 2 * models + 1:

@@ -1,4 +1,4 @@
-"""Holds the `[agent]` settings, and the sizes from which a network can be built again.
+"""Holds the `[agent]` settings, and the sizes from which a network can be rebuilt.
 
 This module does not load torch.
 """
@@ -52,28 +52,28 @@ class AgentSettings(Settings):
     """The `[agent]` section: size and history of the agent."""
 
     size: Literal["tiny", "base", "large"] = "large"
-    """Widths and depth of the network. Long runs use `large`, and `tiny` fits two CPU cores.
-    Snapshots of other sizes can still be opponents."""
+    """Widths and depth of the network. `large` suits long runs, and `tiny` suits two CPU cores.
+    Snapshots of another size can still be opponents."""
 
     sizes: dict[str, int | tuple[int, ...]] = Field(default_factory=dict)
-    """Sizes by name. Each replaces a single size of `size`: layers, width (of the encoder and its
-    latent), attention_heads, feed_forward, observation_hidden, memory (the LSTM), head_widths.
+    """Sizes by name, which replace single sizes of `size`: layers, width (of the encoder and its
+    latent), attention_heads, feed_forward, observation_hidden, memory (of the LSTM), head_widths.
     """
 
     encoder: Literal["streaming", "none"] = "streaming"
-    """How the network encodes the opponent's past. `streaming` encodes the new entry at each step.
-    `none` leaves the past to the LSTM."""
+    """How the network encodes the opponent's past. `streaming` adds an encoder, which reads a new
+    entry at each step. `none` leaves the past to the LSTM."""
 
     sequence_length: int = Field(default=65, ge=2, le=4096)
-    """Number of entries of the opponent's past: one for each decision, the current decision
-    included. With a decision in every frame, 65 entries are 2.17 seconds."""
+    """Number of entries of the opponent's past. Each decision adds an entry, and the current entry
+    counts. With a decision in every frame, 65 entries are 2.17 seconds."""
 
     key_bias: float = Field(default=-1.5, ge=-10.0, le=10.0)
-    """Initial logit of every key: -1.5 holds a key 18 % of the time. At 0 half the keys are down
-    at once, and a fresh policy mostly falls off the stage."""
+    """Initial logit of every key. With -1.5 a key is held 18 % of the time. With 0 half of the keys
+    are held at once, and a fresh policy mostly falls off the stage."""
 
     recurrent: bool = True
-    """Whether the LSTM remembers. If not, its state is cleared before every decision."""
+    """Whether the LSTM remembers. If false, its state is cleared before every decision."""
 
     @field_validator("sizes")
     @classmethod
@@ -97,13 +97,13 @@ class NetworkConfig:
     """
 
     MOST: ClassVar[Mapping[str, int]] = {"layers": 64, "span": 256, "sequence_length": 4096}
-    """Largest values by field. The largest value of other fields is 65,536."""
+    """Largest values by field. Other fields may be at most 65,536."""
     LEAST: ClassVar[Mapping[str, int]] = {"places": 0}
     """Smallest values by field. Other fields must be at least 1."""
     KINDS: ClassVar[Mapping[str, Collection[str]]] = {"action_kind": (KEYS, CHOICE)}
     """The allowed values of some fields, by field."""
     REMOVED: ClassVar[Mapping[str, Any]] = {}
-    """Fields that only older cards have, each with the only value that a network can still have."""
+    """Fields of older cards, each with the only value that can still be loaded."""
 
     observation_size: int
     action_size: int
@@ -131,8 +131,8 @@ class NetworkConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Reads the values that `to_dict` returned, also if they went through JSON. Raises
-        `DataCorrupt`.
+        """Reads the values that `to_dict` returned, even after a round trip through JSON. Raises
+        `DataCorrupt` if they can't be read.
         """
         try:
             fields: dict[str, Any] = {
@@ -164,17 +164,18 @@ class AgentConfig(NetworkConfig):
     Attributes:
         own_size: width of the observation's first part, which belongs to the player. The rest,
             mainly the opponent's part, is a history entry.
-        layers: layers of the strategy encoder.
-        width: width of this encoder.
-        attention_heads: its attention heads.
-        feed_forward: width of its feed-forward layers.
-        observation_hidden: hidden width of the observation encoder (its output is `width`).
-        memory: LSTM width.
+        layers: number of layers of the strategy encoder.
+        width: width of the strategy encoder.
+        attention_heads: number of attention heads of the strategy encoder.
+        feed_forward: width of the strategy encoder's feed-forward layers.
+        observation_hidden: hidden width of the observation encoder (the width of its output is
+            `width`).
+        memory: width of the LSTM.
         head_widths: hidden widths of actor and critic.
-        sequence_length: entries of the opponent's past that reach the strategy latent.
-        span: entries that a streaming layer attends to.
-        key_bias: initial logit of keys (all choices begin with the same logit).
-        recurrent: whether the LSTM sees earlier states.
+        sequence_length: number of entries of the opponent's past that reach the strategy latent.
+        span: number of entries that a streaming layer attends to.
+        key_bias: initial logit of keys. Choices always begin with equal logits.
+        recurrent: whether the LSTM keeps its state between decisions.
         places: as in `GameSpec`, empty in older snapshots.
         ids: as in `GameSpec`, empty in older snapshots.
     """
@@ -244,7 +245,7 @@ class AgentConfig(NetworkConfig):
 
     @property
     def context(self) -> int:
-        """Earlier entries that reach the current output."""
+        """Number of earlier entries that reach the current output."""
         return 0 if self.encoder == "none" else self.sequence_length - 1
 
     @property
@@ -254,7 +255,7 @@ class AgentConfig(NetworkConfig):
 
     @classmethod
     def of(cls, settings: AgentSettings, spec: GameSpec) -> AgentConfig:
-        """Returns the sizes for a game from the section [agent].
+        """Returns the sizes for a game, from the settings in [agent].
 
         Raises:
             ConfigError: a size can't be used.

@@ -1,10 +1,10 @@
 """Defines the contract of every architecture: a network that plays step by step, alone or stacked.
 
-A new architecture consists of a `NetworkConfig` and a `PlayingNetwork`, and has an entry in
-`league.agent.architectures`. `league.agent.batched_policy` can stack it when it is made of the
-layers of `league.agent.layers` and of plain parameters.
+A new architecture consists of a `NetworkConfig` and a `PlayingNetwork`, and needs an entry in
+`league.agent.architectures`. `league.agent.batched_policy` can stack networks that are made of the
+layers in `league.agent.layers` and of plain parameters.
 
-Shape suffixes: B matches, O observation, A keys, H memory, D width. L, S, P, E as in
+Shape suffixes: B matches, O observation, A keys, H memory, D width. L, S, P and E are as in
 `league.agent.encoder`.
 """
 
@@ -20,14 +20,14 @@ from league.agent.config import NetworkConfig
 
 
 class AgentState(NamedTuple):
-    """Holds the past that a step needs, batch first. All zero is an empty history.
+    """Holds the past that a step needs, batch first. Zeros mean an empty history.
 
-    If an architecture does not use a part, the part has width 0.
+    A part that an architecture doesn't use has width 0.
 
     Attributes:
         layers_BLSE: keys and values of each encoder layer's last `span - 1` entries.
         pool_BPE: the encoder's last `pool - 1` outputs, in the form that the pooling reads.
-        age_B: entries of the episode so far, int64.
+        age_B: number of entries of the episode so far, int64.
         h_BH: the LSTM's output.
         c_BH: the LSTM's cell.
     """
@@ -68,9 +68,9 @@ class PlayingNetwork(nn.Module, ABC):
 
         Args:
             obs_BO: observations.
-            starts_B: bool, true where this observation begins an episode. There the state is
-                cleared first.
-            state: the state that the step before returned.
+            starts_B: bool, true in rows whose observation begins an episode. The state of these
+                rows is cleared first.
+            state: the state that the previous step returned.
             time_left_B: remaining share of the match's time, which only the critic sees. If it is
-                None, the value is not computed and is 0.
+                None, the value isn't computed, and 0 is returned.
         """

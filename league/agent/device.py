@@ -15,8 +15,8 @@ _MALLOC_OPTIONS = ((-4, 0), (-1, (1 << 31) - 1), (-2, 64 << 20))
 
 
 def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.device, str]:
-    """Chooses the device of the flag `--gpu N` or `--cpu`. Without a flag, chooses CUDA if it is
-    available, else MPS, else the CPU.
+    """Chooses the device that the flag `--gpu N` or `--cpu` asks for. Without a flag, it chooses
+    CUDA if available, else MPS, else the CPU.
 
     Returns:
         The device, and a sentence with its name, the reason, and its memory or cores.
@@ -75,12 +75,12 @@ def _available(count: int) -> str:
 def keep_memory() -> bool:
     """Makes the process keep freed memory for reuse.
 
-    A learner allocates the same large tensors again in each update. By default glibc returns blocks
-    over 128 KiB to the kernel, and the next block then costs a page fault for every 4 KiB. These
-    page faults halved the learner's speed on CPU.
+    A learner allocates the same large tensors in each update. By default glibc returns freed blocks
+    over 128 KiB to the kernel, and a new block then costs a page fault for every 4 KiB. These page
+    faults halved the learner's speed on a CPU.
 
     Returns:
-        Whether it took effect, which needs glibc.
+        Whether it took effect. It needs glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,11 +1,11 @@
 """Encodes the opponent's past into a strategy latent and a conditioned context.
 
-Both results are read from the past by attention. The query is learned for the strategy latent, and
-it is computed from the player's own observation for the conditioned context.
+Both results are read from the past by attention. For the strategy latent the query is a learned
+constant. For the conditioned context it is computed from the player's own observation.
 
 The streaming encoder uses causal local attention, so an entry is encoded once and then reused. Each
-layer attends to the `span` newest entries through a learned relative bias (no absolute positions),
-and the pooling reads the last `pool` outputs. So an entry's influence ends exactly after `1 +
+layer attends to the `span` newest entries with a learned relative bias (no absolute positions), and
+the pooling reads the last `pool` outputs. As a result, an entry's influence ends after exactly `1 +
 layers (span - 1) + (pool - 1) = sequence_length` entries.
 
 Shape suffixes: X rows (history and steps), T steps, B matches, E entry width, D width, L layers, S
@@ -38,11 +38,11 @@ from league.agent.layers import (
 )
 
 Rings = tuple[Tensor, Tensor]
-"""The earlier entries that a step needs (`layers_BLSE` and `pool_BPE` of an `AgentState`)."""
+"""`layers_BLSE` and `pool_BPE` of an `AgentState`: the earlier entries that a step needs."""
 
 
 class Pooled(NamedTuple):
-    """Holds two readings of the same outputs, with their attention weights `[..., P, heads]`."""
+    """Holds the two readings of the pooling, with their attention weights `[..., P, heads]`."""
 
     latent: Tensor
     context: Tensor
@@ -54,9 +54,9 @@ class Pooling(nn.Module):
     """Attends to the last P outputs twice: with a learned query, and with a query from the player's
     own observation.
 
-    The learned query is the same for every input. So its product with a key is a learned linear
-    score for each head, and this first reading needs no keys. An output is *described* once
-    by `[scores h | values D | conditioned keys D | conditioned values D]`, and a step caches that
+    The learned query is the same for every input, so its product with a key is a learned linear
+    score for each head, and this reading needs no keys. Each output is *described* once, as
+    `[scores h | values D | conditioned keys D | conditioned values D]`, and `step` caches the
     description.
     """
 
@@ -79,6 +79,7 @@ class Pooling(nn.Module):
         """Reads the last P outputs.
 
         Args:
+            own: the player's own observation.
             described: described outputs `[..., P, described_size]`.
             empty: -inf at empty slots `[..., P, 1]`.
         """
@@ -91,7 +92,7 @@ class Pooling(nn.Module):
         return Pooled(latent, self.context_out(context), latent_weights, context_weights)
 
     def unroll(self, own_TBE: Tensor, output_RBD: Tensor, empty_TBP1: Tensor) -> Pooled:
-        """Reads the outputs of R rows for T steps at once. The last T rows belong to the steps.
+        """Reads the outputs of R rows for T steps at once. The steps are the last T rows.
 
         Args:
             own_TBE: own observations.
@@ -129,11 +130,11 @@ class Pooling(nn.Module):
 
 
 class LocalLayer(nn.Module):
-    """Is a pre-norm transformer layer that attends to the `span` newest entries."""
+    """Computes a pre-norm transformer layer that attends to the `span` newest entries."""
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
-        # Residual branches start small enough that their sum keeps the stream's scale.
+        # Residual branches start small, so that their sum keeps the scale of the residual stream.
         width, branch_gain = config.width, 1.0 / math.sqrt(2.0 * config.layers)
         self.width, self.heads, self.span = width, config.attention_heads, config.span
         self.attention_norm = LayerNorm(width)
@@ -164,7 +165,7 @@ class LocalLayer(nn.Module):
         return self.finish(x, attended), slots[..., 1:, :]
 
     def unroll(self, x_XBD: Tensor, rows: int, empty_SN: Tensor) -> Tensor:
-        """Computes the outputs at the last `rows` rows. Earlier rows only serve as keys and values.
+        """Computes the outputs of the last `rows` rows. Earlier rows only serve as keys and values.
 
         Args:
             x_XBD: inputs.
@@ -208,7 +209,9 @@ class StreamingEncoder(nn.Module):
 
         Args:
             entry: the opponent's entry `[..., E]`.
-            age: entries of the episode, this entry included, `[...]`.
+            own: the player's own observation.
+            rings: the rings that the previous step returned.
+            age: number of entries of the episode, including this entry, `[...]`.
         """
         x, moved, (layers_BLSE, pool_BPE) = self.embed(entry), [], rings
         empty = empty_slots(age, self.config.span)
@@ -226,7 +229,7 @@ class StreamingEncoder(nn.Module):
         Args:
             entry_XBE: the opponent's entries.
             own_TBE: own observations of the steps.
-            age_XB: entries of the episode at each row.
+            age_XB: number of entries of the episode up to each row.
         """
         steps, config = own_TBE.shape[0], self.config
         x, empty_SN = (
@@ -241,7 +244,7 @@ class StreamingEncoder(nn.Module):
 
 
 class NoEncoder(nn.Module):
-    """Is the encoder of agents that ignore the opponent's past. Its outputs have width 0."""
+    """Replaces the encoder in agents without an encoder. Its outputs have width 0."""
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
@@ -269,4 +272,4 @@ ENCODERS: Mapping[str, type[StreamingEncoder | NoEncoder]] = {
     "streaming": StreamingEncoder,
     "none": NoEncoder,
 }
-"""Encoders by their name in a network's sizes."""
+"""Encoders by their names in `AgentConfig.encoder`."""

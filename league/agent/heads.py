@@ -1,6 +1,6 @@
 """Maps the memory to actions and values, with distributions over keys or legal choices.
 
-Actions are uint8 `[..., A]` of zeros and ones, whatever their kind.
+Actions of both kinds are uint8 `[..., A]` of zeros and ones.
 
 Shape suffixes: A keys or choices, H memory width.
 """
@@ -19,14 +19,14 @@ from league.games.base import CHOICE
 
 
 class MaskedChoice:
-    """Chooses among A choices, `P(a) = softmax` over the legal ones. Actions are one-hot.
+    """Chooses among A choices with the softmax over the legal choices. Actions are one-hot.
 
     An illegal choice has a probability of exactly 0 and no gradient. If no choice is legal, all
     choices of the row are treated as legal.
 
     Args:
         logits: logits `[..., A]`.
-        legal: bool `[..., A]`. None allows all.
+        legal: bool `[..., A]`. None means that all choices are legal.
     """
 
     def __init__(self, logits: Tensor, legal: Tensor | None = None) -> None:
@@ -44,21 +44,21 @@ class MaskedChoice:
         return choose(log_probs, uniform)
 
     def greedy(self) -> Tensor:
-        """Returns the likeliest choice, the first among equals: one-hot uint8 `[..., A]`."""
+        """Returns the likeliest choice, or the first of several: one-hot uint8 `[..., A]`."""
         return one_hot_maximum(self.log_probs.detach())
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Returns `log P(a)` of one-hot choices `[..., A]`: `[...]`, -inf for an illegal choice."""
+        """Returns `log P(a)` of one-hot choices `[..., A]`, `[...]`. Illegal choices have -inf."""
         return torch.where(actions > 0, self.log_probs, 0.0).sum(-1)
 
     def entropy(self) -> Tensor:
-        """Returns `-Σ_a P(a) log P(a)` over the legal choices, in nats: `[...]`."""
+        """Returns `-Σ_a P(a) log P(a)` over the legal choices, in nats, `[...]`."""
         finite = torch.where(self.legal, self.log_probs, 0.0)
         return -(self.log_probs.exp() * finite).sum(-1)
 
 
 def choose(log_probs: Tensor, uniform: Tensor) -> Tensor:
-    """Draws by the Gumbel maximum (Gumbel 1954): the argmax of `log p - log(-log u)` in each row.
+    """Draws with the Gumbel-max trick (Gumbel 1954): the argmax of `log p - log(-log u)` by row.
 
     Args:
         log_probs: log-probabilities `[..., A]`.
@@ -97,15 +97,13 @@ class BernoulliKeys:
         return (self.logits.detach() > 0).to(torch.uint8)
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Returns `Σ_a x_a l_a - softplus(l_a)` of 0/1 keys `[..., A]`, summed over the keys:
-        `[...]`.
-        """
+        """Returns the log-probability `Σ_a x_a l_a - softplus(l_a)` of keys `[..., A]`, `[...]`."""
         return (actions.to(self.logits.dtype) * self.logits - functional.softplus(self.logits)).sum(
             -1
         )
 
     def entropy(self) -> Tensor:
-        """Returns `Σ_a softplus(l_a) - σ(l_a) l_a`, in nats: `[...]`."""
+        """Returns the entropy `Σ_a softplus(l_a) - σ(l_a) l_a` in nats, `[...]`."""
         return (functional.softplus(self.logits) - torch.sigmoid(self.logits) * self.logits).sum(-1)
 
 
@@ -117,7 +115,7 @@ def action_distribution(
     Args:
         kind: kind of actions (`AgentConfig.action_kind`).
         logits: logits `[..., A]`.
-        legal: legal choices, None in games of keys.
+        legal: legal choices, or None in games of keys.
     """
     return MaskedChoice(logits, legal) if kind == CHOICE else BernoulliKeys(logits)
 

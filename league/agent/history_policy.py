@@ -1,4 +1,4 @@
-"""Computes an agent's policy after whole histories of a small game, as probabilities.
+"""Computes an agent's action probabilities after each history of a small game.
 
 Shape suffixes: K histories, T frames, A choices, O observation width.
 """
@@ -35,7 +35,7 @@ def answers(
     for t in range(frames):
         starts = torch.full((count,), t == 0, device=device)
         observed = torch.from_numpy(asked.observations_KTO[:, t].copy()).to(device)
-        output = network.step(observed, starts, state, nothing)  # time left: the critic's alone
+        output = network.step(observed, starts, state, nothing)  # only the critic reads `nothing`
         state = output.state
         here = asked.lengths_K == t + 1
         choice = MaskedChoice(

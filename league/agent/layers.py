@@ -1,19 +1,20 @@
-"""Layers that also run many networks as one product, and attention over windows of rows.
+"""Defines layers that can also run many networks in a single product, and attention over windows of
+rows.
 
-With plain weights the layers are `nn.Linear` and `nn.LayerNorm`. When
-`league.agent.batched_policy` replaces the weights by stacks `[M, ...]`, the same code takes inputs
-`[M, G, ...]`: M models, G rows each.
+With plain weights the layers are `nn.Linear` and `nn.LayerNorm`. If `league.agent.batched_policy`
+replaces the weights with stacks `[M, ...]`, the same code takes inputs `[M, G, ...]`: M models with
+G rows each.
 
 The window products at the end of this module multiply each row with the row's own window of earlier
-rows. They do so for all rows at once, without copying windows. Their operands are feature-major:
-`x [h, d, N]` with N = rows·B columns, row after row. The entries that are `s` rows earlier begin
-`s·B` columns earlier. So a slot of the window is one contiguous slice for all rows, and memory and
-work are linear in the number of rows. The products
-are each other's gradients (`k_s` is k's slice for slot s, 0 the oldest, S-1 the row itself):
+rows, for all rows at once and without copying windows. Their operands are feature-major: `x [h, d,
+N]` with N = rows·B columns, row after row. The entries of the row that is `s` rows earlier begin
+`s·B` columns earlier. Thus a slot of the window is a contiguous slice for all rows, and memory and
+work are linear in the number of rows. The products are each other's gradients (`k_s` is k's slice
+for slot s, where 0 is the oldest slot and S-1 the row itself):
 
     scores(q, k)[s] = Σ_d q · k_s     mix(w, v) = Σ_s w[s] · v_s     scatter(w, x)_s += w[s] · x
 
-Shape suffixes: h heads, d width of a head, N columns of the rows asked for, K = N + (S-1)·B columns
+Shape suffixes: h heads, d width of a head, N columns of the computed rows, K = N + (S-1)·B columns
 of the rows that the windows read, S slots.
 """
 
@@ -66,25 +67,25 @@ class Embedding(nn.Embedding):
 
 
 def orthogonal(layer: Linear, gain: float = math.sqrt(2.0)) -> Linear:
-    """Gives `layer` orthogonal weights and zero biases (the usual start of PPO networks)."""
+    """Gives `layer` orthogonal weights and zero biases, as is usual for PPO networks."""
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
     return layer
 
 
 def glorot(layer: Linear, gain: float = 1.0) -> Linear:
-    """Gives `layer` Glorot-uniform weights and zero biases (the usual start of transformers)."""
+    """Gives `layer` Glorot-uniform weights and zero biases, as is usual for transformers."""
     nn.init.xavier_uniform_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
     return layer
 
 
 def embedding(inputs: int, width: int) -> Linear:
-    """Makes the layer from entries to features. Its biases are not zero.
+    """Makes a layer from entries to features, with biases that are not zero.
 
-    Otherwise an entry of zeros (in a game whose opponent shows nothing yet) would reach the layer
-    norms as zeros. Their derivative at zero is 1/sqrt(eps) in every layer, which gives first
-    gradients of norm 1e8.
+    With zero biases, an entry of zeros (in a game whose opponent shows nothing yet) would reach the
+    layer norms as zeros. The derivative of a layer norm at zero is 1/sqrt(eps), and over several
+    layers the first gradients would have norm 1e8.
     """
     layer = glorot(Linear(inputs, width))
     nn.init.uniform_(layer.bias, -(inputs**-0.5), inputs**-0.5)  # the bound of torch's own Linear
@@ -92,13 +93,13 @@ def embedding(inputs: int, width: int) -> Linear:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Lets each query attend over S slots, which belong to that query alone.
+    """Lets each query attend to its own S slots.
 
     Args:
         q: `[..., D]`.
         k: keys `[..., S, D]`.
         v: values `[..., S, D]`.
-        bias: `[..., S, heads]`, -inf where a slot is empty.
+        bias: `[..., S, heads]`, -inf for empty slots.
 
     Returns:
         The mixture `[..., D]` and the weights `[..., S, heads]`.
@@ -111,16 +112,16 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tenso
 
 
 def mix(weights: Tensor, v: Tensor) -> Tensor:
-    """Averages values `[..., S, D]` with weights `[..., S, heads]`: `[..., D]`."""
+    """Averages values `[..., S, D]` with weights `[..., S, heads]`. Returns `[..., D]`."""
     by_head = v.unflatten(-1, (weights.shape[-1], -1))
     return (weights.unsqueeze(-1) * by_head).sum(-3).flatten(-2)
 
 
 def empty_slots(age: Tensor, slots: int) -> Tensor:
-    """Returns 0 for a slot with an entry of this episode, -inf for others: `[..., slots, 1]`.
+    """Returns 0 for slots with an entry of this episode, and -inf for others, `[..., slots, 1]`.
 
     Args:
-        age: entries of the episode so far, the current entry included, `[...]`.
+        age: number of entries of the episode so far, including the current entry, `[...]`.
         slots: number of slots. The newest entry is in the last slot.
     """
     offset = torch.arange(slots - 1, -1, -1, device=age.device)
@@ -189,24 +190,24 @@ class _WindowMix(torch.autograd.Function):
 
 
 def window_scores(q_hdN: Tensor, k_hdK: Tensor, slots: int, stride: int) -> Tensor:
-    """Returns `Σ_d q · k_s` for every slot: `[S, h, N]`. `stride` is B, the columns of a row."""
+    """Returns `Σ_d q · k_s` for every slot, `[S, h, N]`. `stride` is B, the columns of a row."""
     scores: Tensor = _WindowScores.apply(q_hdN, k_hdK, slots, stride)
     return scores
 
 
 def window_mix(weights_ShN: Tensor, v_hdK: Tensor, stride: int) -> Tensor:
-    """Returns `Σ_s w[s] · v_s`: `[h, d, N]`."""
+    """Returns `Σ_s w[s] · v_s`, `[h, d, N]`."""
     mixed: Tensor = _WindowMix.apply(weights_ShN, v_hdK, stride)
     return mixed
 
 
 def feature_major(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
-    """Computes the linear map `W x + b`, laid out by feature: `[E, N]`, in the weights' type."""
+    """Computes the linear map `W x + b`, laid out by feature, `[E, N]`, in the weights' dtype."""
     return torch.addmm(bias_E.unsqueeze(1), weight_ED, x_ND.t()).to(weight_ED.dtype)
 
 
 def last_columns(x_EK: Tensor, columns: int) -> Tensor:
-    """Returns the last `columns` columns, after zeros before the first column (masked slots)."""
+    """Returns the last `columns` columns. Missing columns are zeros in front, for masked slots."""
     missing = columns - x_EK.shape[-1]
     if missing > 0:
         return torch.nn.functional.pad(x_EK, (missing, 0))

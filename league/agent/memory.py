@@ -1,10 +1,10 @@
-"""The agent's LSTM in matrix products: a step that batches over models, and an unroll over T.
+"""Computes the agent's LSTM: a step that batches over models, and an unroll over T steps.
 
 Gate order: input i, forget f, output o, candidate g. Equations (Hochreiter & Schmidhuber 1997, with
 the forget gate of Gers et al. 2000): `c_t = σ(f) c_tm1 + σ(i) tanh(g)`, `h_t = σ(o) tanh(c_t)`.
 
 Shape suffixes: T steps, B matches, I input width, H memory width, G = 4H gates, N = T·B rows,
-L steps with the inserted ones, J = I + 2.
+L steps including inserted steps, J = I + 2.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from torch.nn import functional
 from league.agent.layers import Linear
 
 SATURATED = 1e4
-"""A pre-activation whose sigmoid is exactly 1, and exactly 0 with the other sign."""
+"""A pre-activation whose sigmoid is exactly 1. The sigmoid of its negative is exactly 0."""
 HAS_KERNEL = torch.backends.mkldnn.is_available()
-"""Whether torch was built with oneDNN, whose LSTM is faster than products step by step."""
+"""Whether torch was built with oneDNN, whose LSTM is faster than separate products for each step.
+"""
 MOST_INSERTED = 1 / 8
-"""Largest share of inserted steps (see `_unroll_in_kernel`) with which torch's kernel is faster
+"""Largest share of inserted steps (see `_unroll_in_kernel`) at which torch's kernel is still faster
 than `_Unroll`.
 """
 
 
 class Memory(nn.Module):
-    """Remembers by an LSTM layer, which actor and critic share."""
+    """Holds the LSTM layer that actor and critic share."""
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
@@ -42,11 +43,11 @@ class Memory(nn.Module):
         ):
             nn.init.orthogonal_(block)
         nn.init.zeros_(self.input.bias)
-        # An open forget gate keeps the past from the first update on (Jozefowicz et al. 2015).
+        # An open forget gate keeps the past already in the first update (Jozefowicz et al. 2015).
         nn.init.ones_(self.input.bias.detach()[width : 2 * width])
 
     def step(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """Makes a step for every row `[..., I]`, also with weights stacked by model."""
+        """Makes a step for every row `[..., I]`. Weights may be stacked by model."""
         width = self.width
         gates = self.input(x) + h @ self.recurrent.mT
         opened = torch.sigmoid(gates[..., : 3 * width])
@@ -63,7 +64,7 @@ class Memory(nn.Module):
         Returns:
             The outputs `[T, B, H]`, the last h and the last c.
         """
-        # Mixed precision ends here: rounding errors would add up along the sequence.
+        # Mixed precision is off here, because rounding errors would add up along the sequence.
         with torch.autocast(x_TBI.device.type, enabled=False):
             x_TBI = x_TBI.to(self.recurrent.dtype)
             weights = (self.input.weight, self.input.bias, self.recurrent)
@@ -75,7 +76,7 @@ class Memory(nn.Module):
 def _kernel_is_faster(x_TBI: Tensor, starts_TB: Tensor) -> bool:
     """Returns whether `_unroll_in_kernel` is faster than `_Unroll`.
 
-    It is faster with oneDNN if few episodes start within the same row (match).
+    It is faster with oneDNN, if no match has many episode starts within the sequence.
     """
     if not HAS_KERNEL or x_TBI.device.type != "cpu" or x_TBI.dtype != torch.float32:
         return False
@@ -92,14 +93,13 @@ def _unroll_in_kernel(
     h_BH: Tensor,
     c_BH: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Unrolls by torch's LSTM.
+    """Unrolls with torch's LSTM.
 
-    That LSTM has no notion of episodes. So each row gets an inserted step before each start of an
-    episode within the row, and further steps after the row's end, until all rows have L steps. The
-    LSTM also gets two inputs that are 0 except at these steps, where one of them is 1 and saturates
-    gates. The step before a start has i = f = 0, so that c = 0 and h = o tanh(0) = 0. The steps
-    after the end have i = 0 and f = 1, so that the last c stays. All of this is exact, in the
-    gradients too.
+    That LSTM doesn't know about episodes. So in each row (match), a step is inserted before each
+    start of an episode, and steps are appended until all rows have L steps. The LSTM also gets two
+    inputs that are 0 except at these steps, where one of them is 1 and saturates gates. An inserted
+    step has i = f = 0, so that c = 0 and h = o tanh(0) = 0. An appended step has i = 0 and f = 1,
+    so that the last c stays. All of this is exact, including the gradients.
 
     Returns:
         The outputs `[T, B, H]` and the last c.
@@ -135,17 +135,17 @@ def _unroll_in_kernel(
 
 
 def _in_torchs_order(gates: Tensor) -> Tensor:
-    """Returns weights `[G, ...]` in torch's order of the gates, i, f, g, o."""
+    """Returns weights `[G, ...]` in torch's order of the gates: i, f, g, o."""
     i, f, o, g = gates.chunk(4)
     return torch.cat([i, f, g, o])
 
 
 class _Unroll(torch.autograd.Function):
-    """Computes the recurrence with a hand-written gradient, which needs a third of autograd's calls
-    per step.
+    """Computes the recurrence with a hand-written gradient, which needs a third of the calls per
+    step that autograd needs.
 
-    Everything that does not depend on the step before (input products, derivative factors, the
-    gradients of the weights) is computed for all T at once.
+    Everything that does not depend on the previous step (input products, factors of derivatives,
+    gradients of weights) is computed for all T steps at once.
     """
 
     @staticmethod
@@ -162,15 +162,15 @@ class _Unroll(torch.autograd.Function):
         (steps, batch, _), width = x_TBI.shape, h_BH.shape[-1]
         gates = functional.linear(x_TBI, weight_GI, bias_G)
         weight_HG = recurrent_GH.t().contiguous()
-        # Row t is the state before step t (cleared where an episode starts), row T the last one.
+        # Row t is the state before step t (cleared where an episode starts), row T the last state.
         h = gates.new_empty(steps + 1, batch, width)
         c = torch.empty_like(h)
         h[0], c[0] = h_BH, c_BH
         h_out, tanh_c = (gates.new_empty(steps, batch, width) for _ in range(2))
         started = starts_TB.any(1).tolist()
         keep_TB1 = (~starts_TB).to(gates.dtype).unsqueeze(-1)
-        # Makes all views of rows beforehand, because a view made in the loop costs half as much as
-        # a product.
+        # All views of rows are made beforehand, because making a view costs half as much as a
+        # product.
         row_T, h_T, c_T, h_out_T, tanh_c_T = (
             tensor.unbind(0) for tensor in (gates, h, c, h_out, tanh_c)
         )
@@ -228,8 +228,8 @@ class _Unroll(torch.autograd.Function):
 def _derivatives(gates: Tensor, c_tm1: Tensor, h: Tensor, tanh_c: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the derivatives with respect to the gates' pre-activations, and ∂h_t/∂c_t.
 
-    For i, f and g it is the derivative of c_t, and for o the derivative of h_t. The formulas use
-    σ' = σ - σ² and tanh' = 1 - tanh².
+    For i, f and g these are derivatives of c_t, and for o of h_t. The formulas use σ' = σ - σ² and
+    tanh' = 1 - tanh².
     """
     width = h.shape[-1]
     i, _, o, g = gates.split(width, -1)

@@ -1,4 +1,4 @@
-"""The agent: a strategy encoder for the opponent, an LSTM, and heads for the keys and the value.
+"""Builds the agent: an encoder of the opponent's past, an LSTM, and heads for keys and value.
 
     opponent's past ─ encoder ─┬─ strategy latent ────┐
                                └─ conditioned context ┤
@@ -26,7 +26,7 @@ from league.agent.memory import Memory
 from league.games.base import KEYS
 
 WAVES: Final = (1, 2, 4, 8)
-"""Number of half waves between the positions 0 and 1, for each wave."""
+"""For each wave, the number of half periods between the positions 0 and 1."""
 ID_WIDTH: Final = 16
 """Width of the embedding of an id."""
 
@@ -40,10 +40,10 @@ class UnrollOutput(NamedTuple):
 
 
 class ObservationEncoder(nn.Module):
-    """Encodes the present of both players.
+    """Encodes the current observation of both players.
 
-    Coordinates are also encoded as waves, because a perceptron learns sharp edges slowly from a
-    coordinate alone, and quickly from its sines and cosines (Tancik et al. 2020, arXiv 2006.10739).
+    Coordinates are also encoded as sines and cosines, from which a perceptron learns sharp edges
+    much faster than from the coordinates alone (Tancik et al. 2020, arXiv 2006.10739).
     """
 
     def __init__(self, config: AgentConfig) -> None:
@@ -100,10 +100,10 @@ class AgentNetwork(PlayingNetwork):
         self.config = config
         self.encoder = ENCODERS[config.encoder](config)
         self.observation = ObservationEncoder(config)
-        readings = 1 if config.encoder == "none" else 3  # of the observation, latent and context
+        readings = 1 if config.encoder == "none" else 3  # encoded observation, latent and context
         self.memory = Memory(readings * config.width, config.memory)
-        # The last layer starts near zero. So at first every key has the bias as its logit (and all
-        # choices have equal logits), whatever the observation is.
+        # The last layer starts near zero, so that at first every key has the bias as its logit, and
+        # all choices have equal logits, for any observation.
         self.actor = Head(config.memory, config.head_widths, config.action_size, gain=0.01)
         self.critic = Head(config.memory + 1, config.head_widths, 1, gain=1.0)
         nn.init.constant_(
@@ -111,7 +111,7 @@ class AgentNetwork(PlayingNetwork):
         )
 
     def initial_state(self, batch: int) -> AgentState:
-        """Returns the state of `batch` rows before any entry, on the network's device."""
+        """Returns the state of `batch` rows before the first entry, on the network's device."""
         device = self.memory.recurrent.device
         h_BH = torch.zeros(batch, self.config.memory, device=device)
         age_B = torch.zeros(batch, dtype=torch.int64, device=device)
@@ -120,9 +120,9 @@ class AgentNetwork(PlayingNetwork):
     def step(
         self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
     ) -> StepOutput:
-        """Decides once for each row, as `PlayingNetwork.step` says.
+        """Decides once for each row (`PlayingNetwork.step`).
 
-        The opponent's half of the observation joins the history.
+        The opponent's part of the observation is added to the history.
         """
         obs_BO = obs_BO[..., : self.config.observation_size]
         own, entry = obs_BO.split([self.config.own_size, self.config.entry_size], -1)
@@ -146,17 +146,17 @@ class AgentNetwork(PlayingNetwork):
         time_left_TB: Tensor,
         prefix: int,
     ) -> UnrollOutput:
-        """Decides T times at once, after `prefix` rows that only serve as history.
+        """Computes T decisions at once, after `prefix` rows that only serve as history.
 
         Args:
             obs_XBO: X = prefix + T observations.
-            starts_XB: bool, where a row begins an episode. Later rows do not see rows before it.
+            starts_XB: bool, whether a row begins an episode. Later rows don't see rows before it.
             h_BH: the LSTM's output before row `prefix`.
             c_BH: the LSTM's cell before row `prefix`.
             time_left_TB: remaining share of the match, which only the critic sees.
             prefix: number of rows of history, at most `config.context`. With fewer rows, the first
-                of the T steps may see less history than `step` saw at the same moments. This
-                happens if their episodes began before the first row.
+                of the T steps see less history than `step` saw, if their episodes began before the
+                first row.
         """
         obs_XBO = obs_XBO[..., : self.config.observation_size]
         pooled = self.encode(obs_XBO, starts_XB, prefix)
@@ -172,8 +172,8 @@ class AgentNetwork(PlayingNetwork):
 
         Args:
             obs_XBO: X = prefix + T observations.
-            starts_XB: bool, where a row begins an episode.
-            prefix: rows of history.
+            starts_XB: bool, whether a row begins an episode.
+            prefix: number of rows of history.
         """
         obs_XBO = obs_XBO[..., : self.config.observation_size]
         own_TBO = obs_XBO[prefix:, :, : self.config.own_size]
@@ -187,8 +187,8 @@ class AgentNetwork(PlayingNetwork):
 
 
 def ages(starts_XB: Tensor) -> Tensor:
-    """Counts the entries of each row's episode within these rows, the row's own included. Int64
-    `[X, B]`.
+    """Returns how many entries of its episode each row has seen within these rows, including its
+    own. Int64 `[X, B]`.
     """
     row_X1 = torch.arange(starts_XB.shape[0], device=starts_XB.device).unsqueeze(1)
     first_XB = torch.cummax(row_X1 * starts_XB, 0).values

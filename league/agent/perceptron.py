@@ -1,13 +1,14 @@
 """Plays with two perceptrons, one for the logits and one for the value.
 
-This is the architecture of Stable-Baselines3's MlpPolicy. With LSTMs before the perceptrons, it is
-the architecture of sb3-contrib's MlpLstmPolicy.
+This is the architecture of Stable-Baselines3's MlpPolicy. With LSTMs in front of the perceptrons,
+it is the architecture of sb3-contrib's MlpLstmPolicy.
 
     both players now ─┬─ (LSTM) ─ policy layers → logits of the keys
                       └─ (LSTM) ─ value layers  → value
 
-With the weights of such a policy, the network gives the same numbers. So a policy that plain
-Stable-Baselines3 trained can play in the league as any other member does (`learner.sb3.publish`).
+With the weights of such a policy, the network gives the same numbers. A policy that was trained
+with plain Stable-Baselines3 can therefore play in the league like any other member
+(`learner.sb3.publish`).
 
 Shape suffixes: B matches, O observation, A keys, H memory.
 """
@@ -36,7 +37,7 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,
     "tanh": torch.tanh,
 }
-"""Activations by the name on a card, with their usual constants."""
+"""Activation functions by their names on a card, with the usual constants."""
 OWN, SHARED, LINEAR = "own", "shared", "linear"
 
 
@@ -48,10 +49,10 @@ class PerceptronConfig(NetworkConfig):
         policy_widths: hidden layers before the logits.
         value_widths: hidden layers before the value.
         activation: function after every hidden layer, from `ACTIVATIONS`.
-        memory: width of the LSTM before the policy layers, 0 without an LSTM.
-        memory_layers: layers of the LSTM.
-        value_memory: the layer before the value layers, if the policy has an LSTM: an `OWN` LSTM of
-            the same size, the `SHARED` LSTM of the policy, or a `LINEAR` layer.
+        memory: width of the LSTM in front of the policy layers, or 0 without an LSTM.
+        memory_layers: number of layers of the LSTM.
+        value_memory: if the policy has an LSTM, the layer in front of the value layers: `OWN`, an
+            LSTM of the same size, `SHARED`, the policy's LSTM, or `LINEAR`, a linear layer.
     """
 
     MOST: ClassVar = {**NetworkConfig.MOST, "memory_layers": 16}
@@ -75,10 +76,10 @@ class PerceptronConfig(NetworkConfig):
 
 
 class TorchLSTM(nn.Module):
-    """Computes one step of torch's `nn.LSTM`, whose parameters it can share. It also works with
-    stacked weights.
+    """Computes a step of torch's `nn.LSTM` with the same parameters. It also works with stacked
+    weights.
 
-    `league.agent.memory.Memory` has its gates in another order, and a single bias.
+    `league.agent.memory.Memory` has another order of gates, and a single bias.
     """
 
     def __init__(self, inputs: int, width: int, layers: int) -> None:
@@ -88,7 +89,7 @@ class TorchLSTM(nn.Module):
         self.recurrent = nn.ModuleList(Linear(width, 4 * width) for _ in sizes)
 
     def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the last layer's output, and the next h and c with all layers side by side.
+        """Returns the last layer's output, and the next h and c, concatenated over all layers.
 
         Args:
             x: inputs.
@@ -109,8 +110,8 @@ class TorchLSTM(nn.Module):
 class PerceptronNetwork(PlayingNetwork):
     """Decides from the current observation and the memory of its LSTM.
 
-    In h and c the value's LSTM comes after the policy's LSTM. The value's LSTM takes no step if no
-    value is needed, so ask for values at every step of a match or never.
+    In h and c, the value's LSTM comes after the policy's LSTM. The value's LSTM takes no step if no
+    value is asked for, so ask for values at every step of a match or never.
     """
 
     config: PerceptronConfig

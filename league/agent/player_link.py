@@ -2,9 +2,9 @@
 
     python -m league.agent.player_link PARENT_PID CONNECTION
 
-It takes the place of `rival_worker.py`, and answers the same requests. The file `LINK` in the
-working directory says where the player is. None of the player's code runs here, and the league
-checks the keys that the player sends.
+This process replaces `rival_worker.py`, and answers the same requests. The file `LINK` in the
+working directory holds the player's address. No code of the player runs here, and the keys that the
+player sends are checked.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from league.v1.player_pb2_grpc import PlayerServiceStub
 
 CONTRACT = 1
 SILENT_SECONDS = 5.0
-"""After this many seconds without a request, an empty request keeps the stream open."""
+"""After so many seconds without a request, an empty request keeps the stream open."""
 MOST_BYTES = 1 << 20
 """Size of the largest response, in bytes."""
 
 
 class Stream:
-    """A stream to the player."""
+    """Sends requests to the player on a stream (a call of Decide)."""
 
     def __init__(self, link: dict[str, Any], observation_size: int) -> None:
         token, tls = (Path(link[name]) if link[name] else None for name in ("token_file", "tls"))
@@ -89,14 +89,14 @@ class Stream:
 
 
 class Link:
-    """Answers a league's requests with the player's responses. If a stream ends, its matches fail,
-    and later matches get another stream.
+    """Answers the league's requests with the player's responses. If a stream ends, its matches
+    fail, and later matches use a new stream.
     """
 
     def __init__(self, link: dict[str, Any]) -> None:
         self._link = link
         self._stream: Stream | None = None
-        self._why = ""  # why the newest stream has ended
+        self._why = ""  # the reason why the newest stream has ended
 
     def answers(self, request: Request) -> Iterator[bytes]:
         """Answers a request, seat by seat."""

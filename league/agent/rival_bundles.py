@@ -1,6 +1,6 @@
-"""Packs other people's agents into bundles, and notes which of them this user trusts.
+"""Packs other people's agents into bundles, and records which bundles this user trusts.
 
-A rival is a bundle: a zip file with `my_agent.py`, as participants of the AI² tournament write it,
+A rival's bundle is a zip file with `my_agent.py`, as participants of the AI² tournament write it,
 and its data files. `rivals.py` plays it.
 """
 
@@ -24,9 +24,11 @@ from league.runs.blobs import BlobFolder, BlobKind
 from league.runs.files import open_file
 
 LINK = "player.json"
-"""The only file in the bundle of a rival that plays elsewhere. It says where (`player_link.py`)."""
+"""The only file in the bundle of a rival that runs elsewhere. It has the rival's address
+(`player_link.py`).
+"""
 MODELS = (".zip", ".onnx")
-"""Endings of models that `rival_model.py` plays."""
+"""File name endings of models that `rival_model.py` can play."""
 MOST_FILES, MOST_BYTES = 1000, 64 << 20
 """Largest number and total size of a bundle's files."""
 TOO_MUCH = f"it wrote over {2 * MOST_FILES:,} files or {2 * MOST_BYTES:,} bytes"
@@ -40,7 +42,7 @@ def pack(path: Path, most_bytes: int | None = None) -> bytes:
     Hidden files and `__pycache__` are left out.
 
     Args:
-        path: a Python file, a folder or its zip file with `my_agent.py`, or a model of
+        path: a Python file, a folder with `my_agent.py` or a zip file of it, or a model of
             Stable-Baselines3 (.zip) or ONNX.
         most_bytes: largest total size of the files, instead of `MOST_BYTES`.
 
@@ -82,7 +84,7 @@ def pack(path: Path, most_bytes: int | None = None) -> bytes:
             left -= inner.stat().st_size
             if left < 0:
                 raise InvalidInput(f"{path} has over {most_bytes:,} bytes: take files away")
-            entry = zipfile.ZipInfo(name)  # always with the same date
+            entry = zipfile.ZipInfo(name)  # has a fixed date
             entry.external_attr = 0o644 << 16
             bundle.writestr(entry, inner.read_bytes())
     return content.getvalue()
@@ -120,16 +122,16 @@ def packed(path: Path, most_bytes: int | None = None) -> bytes:
 
 
 def link(address: str, game: str, version: str, token_file: Path | None, tls: Path | None) -> bytes:
-    """Makes the bundle of a player that runs elsewhere.
+    """Makes the bundle for a player that runs elsewhere.
 
     Args:
         address: HOST:PORT.
         game, version: the league's game, and the version of its rules.
         token_file: a file with the token that the player requires.
-        tls: a folder of certificates for a player that speaks TLS.
+        tls: a folder with certificates, for a player that uses TLS.
 
     Returns:
-        The bundle. It has the paths of the token and of the certificates, and not their contents.
+        The bundle, with the paths of the token and of the certificates, but not their contents.
     """
     files = {
         name: str(path.absolute()) if path else ""
@@ -148,7 +150,7 @@ def digest_of(bundle: bytes) -> str:
 
 
 def is_link(bundle: bytes) -> bool:
-    """Returns whether a bundle says where a player runs, instead of holding the player's files."""
+    """Returns whether a bundle holds the address of a player instead of the player's files."""
     try:
         with zipfile.ZipFile(io.BytesIO(bundle)) as files:
             return FILE not in files.namelist()
@@ -157,8 +159,8 @@ def is_link(bundle: bytes) -> bool:
 
 
 def unpack(bundle: bytes, folder: Path, most_bytes: int | None = None) -> None:
-    """Writes a bundle's files into `folder`. A bundle that `pack` did not make with the same
-    `most_bytes` raises `DataCorrupt`.
+    """Writes a bundle's files into `folder`. Raises `DataCorrupt` for a bundle that `pack` can't
+    have made with the same `most_bytes`.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(bundle)) as files:
@@ -179,7 +181,7 @@ def unpack(bundle: bytes, folder: Path, most_bytes: int | None = None) -> None:
 
 
 def holds_too_much(folder: str) -> bool:
-    """Returns whether a folder has twice as many files or bytes as a bundle may have."""
+    """Returns whether a folder has more than twice the files or bytes that a bundle may have."""
     files = size = 0
     try:
         for place, _, names in os.walk(folder):
@@ -189,13 +191,13 @@ def holds_too_much(folder: str) -> bool:
                     size += os.lstat(os.path.join(place, name)).st_size
             if files > 2 * MOST_FILES or size > 2 * MOST_BYTES:
                 return True
-    except RecursionError:  # a thousand folders, each in another
+    except RecursionError:  # a thousand nested folders
         return True
     return False
 
 
 def remove(folder: str) -> None:
-    """Removes a folder in which an agent wrote, however deep its folders are."""
+    """Removes a folder in which an agent has written, even with very deeply nested folders."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
     except RecursionError:
@@ -204,10 +206,10 @@ def remove(folder: str) -> None:
 
 
 def trust(digest: str) -> None:
-    """Notes that this user agrees to run a bundle on this machine.
+    """Records that this user agrees to run a bundle on this machine.
 
     Raises:
-        InvalidInput: the note can't be written.
+        InvalidInput: the record can't be written.
     """
     if is_trusted(digest):
         return
@@ -226,8 +228,7 @@ def trust(digest: str) -> None:
 def is_trusted(digest: str) -> bool:
     """Returns whether this user has agreed to run a bundle on this machine.
 
-    The notes are not in the run's folder, because a folder from another person could contain such
-    notes.
+    The record is not in the run's folder, because another person could have written it there.
     """
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return digest in _trusted().read_text("ascii").split()
@@ -235,7 +236,7 @@ def is_trusted(digest: str) -> bool:
 
 
 def state_folder() -> Path:
-    """Returns the folder with notes of this user on this machine."""
+    """Returns the folder in which this user's choices on this machine are recorded."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kumite"
 
 
@@ -244,5 +245,5 @@ def _trusted() -> Path:
 
 
 def bundles(blobs: BlobFolder) -> BlobFolder:
-    """Returns the rivals' bundles among the blobs of a run."""
+    """Returns the part of a run's blobs that holds the rivals' bundles."""
     return blobs.of(BlobKind.RIVAL)

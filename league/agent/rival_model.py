@@ -1,7 +1,7 @@
 """Plays a model of Stable-Baselines3, sb3-contrib or ONNX through the AI² tournament's interface.
 
-`league.agent.rival_bundles.pack` puts this file into a bundle as `my_agent.py`, next to the model.
-So a model is opened only in a rival's confined process.
+`league.agent.rival_bundles.pack` puts this file into a bundle as `my_agent.py`, next to the model,
+so that the model is opened only in a rival's confined process.
 """
 
 import json
@@ -18,13 +18,13 @@ KINDS = {
     "policy_delay": "TD3",
     "target_entropy": "SAC",
 }
-"""The algorithm of a saved model, by an attribute that identifies it. A saved model with none of
-these attributes is of A2C.
+"""The algorithm of a saved model, by an attribute that identifies it. A saved model without any of
+these attributes comes from A2C.
 """
 
 
 class SubmittedAgent(Agent):
-    """Gives the tournament's 64 numbers to the model, and takes ten keys from it."""
+    """Plays the model, which maps the tournament's 64 numbers to ten keys."""
 
     def _initialize(self) -> None:
         load = self._load_onnx if Path("model.onnx").is_file() else self._load_sb3

@@ -1,12 +1,13 @@
-"""Runs a rival's agents in a process that can do little else.
+"""Runs a rival's agents in a confined process.
 
     python -I -B -m league.agent.rival_worker PARENT_PID [CONNECTION MEMORY_BYTES]
 
-The working directory holds the rival's files. In a request, a seat ends its match ("end"), begins a
-match ("begin"), or gets an observation ("see"). The request starts with the header `REQUEST`. The
-numbers (uint32) of the seats that end, begin and see follow, and then one observation (a row of
-float64) for each seat that sees. Each seat that begins or sees answers with an `ANSWER`, in this
-order. Every match runs the file again, so its own globals start afresh, as in the tournament.
+The working directory holds the rival's files. A request tells seats to end their matches ("end"),
+to begin a match ("begin"), or to decide about an observation ("see"). It starts with the header
+`REQUEST`. The numbers (uint32) of the seats that end, begin and see follow, in this order, and then
+an observation (a row of float64) for each seat that sees. Each seat that begins or sees answers
+with an `ANSWER`, in the same order. Every match runs the rival's file again, so that its globals
+are new, as in the tournament.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from league.service.die_with_parent import tie_to
 FILE = "my_agent.py"
 NICE = 5
 REASON = 300
-"""Largest size of the reason of a failure, in bytes."""
+"""Largest size of a failure's reason, in bytes."""
 REQUEST = struct.Struct("=4I")
-"""How many seats end, begin and see, and how many numbers an observation has."""
+"""The numbers of seats that end, begin and see, and the size of an observation."""
 ANSWER = struct.Struct(f"=I10sB{REASON}s")
-"""A seat, its keys (0 or 1), whether it failed, and why."""
+"""A seat, its keys (0 or 1), whether it failed, and the reason."""
 MEMORY_BYTES = 8 << 30
 FRAMES = 4
-"""Largest number of lines of the rival's files in a reason."""
+"""Largest number of locations in the rival's files that a reason lists."""
 LIMITS = {
     resource.RLIMIT_CORE: 0,
     resource.RLIMIT_FSIZE: 1 << 20,  # bytes of each file that it writes
@@ -54,8 +55,8 @@ FORBIDDEN = {
     **{"pidfd_open": 434, "pidfd_send_signal": 424, "setrlimit": 160, "unshare": 272},
     **{"setns": 308, "io_uring_setup": 425},
 }
-"""System calls of Linux on x86-64 that reach other processes or the network. Rivals may not make
-them.
+"""Linux system calls (on x86-64) that rivals may not make, because they reach other processes or
+the network.
 """
 OWN_PROCESS = {"kill": 62, "tgkill": 234}
 """System calls that a rival may make only for its own process."""
@@ -66,10 +67,10 @@ BARRED: Mapping[str, Callable[[], object]] = {
     "other programs": lambda: os.fork() or os._exit(0),
     "the network": lambda: socket.socket().close(),
 }
-"""What a rival may not do, in words, with a function that tries it."""
+"""The things that a rival may not reach, each with a function that tries to reach it."""
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # Landlock's calls
 READ, WRITE, OF_FILES = 0b1101, 0b110, 0b111 | 1 << 14
-"""Rights of Landlock. `READ` allows running, reading and listing, and `WRITE` allows reading and
+"""Landlock rights. `READ` allows execution, reading and listing, and `WRITE` allows reading and
 writing. `OF_FILES` has all rights that apply to files.
 """
 READABLE = (
@@ -77,20 +78,20 @@ READABLE = (
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/passwd", "/proc/cpuinfo", "/proc/meminfo"),
     *("/dev/urandom", "/dev/random"),
 )
-"""Files that a rival may read, in addition to its own."""
+"""Files that a rival may read in addition to its own files."""
 
 
 def confine(parent: int, memory_bytes: int, readable: Sequence[str] = ()) -> None:
     """Gives up the rights of this process that an agent doesn't need. This can't be undone.
 
     Args:
-        parent: the process with which this process ends.
-        memory_bytes: address space of this process.
+        parent: id of the process at whose end this process ends too.
+        memory_bytes: largest address space of this process.
         readable: files and folders that the agent may read, in addition to `READABLE`.
     """
     tie_to(parent)
     os.nice(NICE)
-    with contextlib.suppress(OSError):  # if memory runs out, Linux ends this process first
+    with contextlib.suppress(OSError):  # makes Linux end this process first if memory runs out
         Path("/proc/self/oom_score_adj").write_text("1000")
     for limit, most in {**LIMITS, resource.RLIMIT_AS: memory_bytes}.items():
         with contextlib.suppress(ValueError, OSError):  # not every system has this limit
@@ -103,8 +104,8 @@ def confine(parent: int, memory_bytes: int, readable: Sequence[str] = ()) -> Non
 
 
 def _hide_files(own: str, readable: Sequence[str]) -> None:
-    """Makes the kernel (Landlock, from Linux 5.13 on) refuse access to most files. The rival may
-    only read `READABLE` and `readable`, and read and write the files in the folder `own`.
+    """Makes the kernel refuse access to most files (Landlock, Linux 5.13 and later). The rival may
+    only read `READABLE` and `readable`, and read and write files in the folder `own`.
     """
     libc = _libc()
     version = libc.syscall(CREATE_RULESET, None, 0, 1)
@@ -136,7 +137,7 @@ def _libc() -> Any:
 
 
 def _filter_calls() -> bool:
-    """Makes the kernel refuse system calls (seccomp). Returns False where that is not possible."""
+    """Makes the kernel refuse system calls (seccomp). Returns False if it can't do this."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
     load, equal, has, done = 0x20, 0x15, 0x45, 0x06  # BPF: ld, jeq, jset, ret
@@ -147,13 +148,13 @@ def _filter_calls() -> bool:
     for call in FORBIDDEN.values():
         code += [(equal, 0, 1, call), refuse]
     code += [(equal, 0, 1, CLONE3), (done, 0, 0, errno | 38)]  # ENOSYS: then libc calls clone
-    # A thread may be made (CLONE_THREAD), but no process.
+    # The process may start threads (CLONE_THREAD), but no other processes.
     code += [(equal, 0, 4, CLONE), (load, 0, 0, first), (has, 1, 0, 0x10000), refuse]
     code += [(done, 0, 0, allow)]
     for call in OWN_PROCESS.values():
         code += [(equal, 0, 4, call), (load, 0, 0, first), (equal, 1, 0, os.getpid()), refuse]
         code += [(done, 0, 0, allow)]
-    # Limits may be read (a call without a new value), but not set.
+    # The process may read limits (a call without a new value), but not set them.
     code += [(equal, 0, 6, PRLIMIT), (load, 0, 0, third), (equal, 0, 3, 0)]
     code += [(load, 0, 0, third + 4), (equal, 0, 1, 0), (done, 0, 0, allow), refuse]
     code += [(done, 0, 0, allow)]
@@ -168,8 +169,8 @@ def _filter_calls() -> bool:
 
 
 def reason_of(error: BaseException, folder: str) -> str:
-    """Returns an error's type and message, and the lines of the rival's files that led to it, the
-    newest first. Paths of this machine are cut to their ends.
+    """Returns an error's type and message, and the locations in the rival's files that led to it,
+    innermost first. Paths of this machine are shortened to their ends.
     """
     words = " ".join("".join(traceback.format_exception_only(error)).split())
     places = [(one.filename, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
@@ -188,7 +189,7 @@ def reason_of(error: BaseException, folder: str) -> str:
 
 
 class Request(NamedTuple):
-    """Lists the seats that end, begin and see, with an observation for each seat that sees."""
+    """Holds the seats that end, begin and see, and an observation for each seat that sees."""
 
     end: list[int]
     begin: list[int]
@@ -198,7 +199,7 @@ class Request(NamedTuple):
     @classmethod
     def read(cls, connection: BinaryIO) -> Request | None:
         """Reads the next request. Returns None at the end of the connection."""
-        import numpy as np  # numpy's threads, if any, begin after `confine`
+        import numpy as np  # imported here, so that numpy starts threads only after `confine`
 
         head = connection.read(REQUEST.size)
         if not head:
@@ -212,14 +213,14 @@ class Request(NamedTuple):
 
 
 class Agents:
-    """Holds the agents by seat."""
+    """Holds the agents of all seats."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._agents: dict[int, tuple[Any, ai2_seat.Env]] = {}
 
     def answers(self, request: Request) -> Iterator[bytes]:
-        """Answers a request, seat by seat. An agent that fails leaves its seat."""
+        """Answers a request, seat by seat. An agent that fails is removed from its seat."""
         for seat in request.end:
             self._agents.pop(seat, None)
         begin = [(seat, None) for seat in request.begin]
@@ -257,13 +258,13 @@ class Agents:
 
 
 def answer(seat: int, keys: bytes = b"", reason: str = "") -> bytes:
-    """Returns the answer of a seat. The seat has failed if there is a reason."""
+    """Returns the answer of a seat. A reason means that the seat has failed."""
     return ANSWER.pack(seat, keys, bool(reason), reason.encode("utf-8", "replace"))
 
 
 def barred() -> list[str]:
-    """Tries what a rival may not do, in a process that is confined like a rival's. Returns what the
-    kernel refuses, in words.
+    """Tries everything in `BARRED`, in a process that is confined like a rival's. Returns what the
+    kernel refuses.
     """
     found = []
     for words, attempt in BARRED.items():
@@ -275,14 +276,14 @@ def barred() -> list[str]:
 
 
 def check(parent: str, checkout: str) -> None:
-    """Plays the agent of the working directory for `ai2_check`, in a confined process. `checkout`
-    is a folder of the tournament's repository, or "".
+    """Plays the agent in the working directory for `ai2_check`, in a confined process. `checkout`
+    is a folder with the tournament's repository, or "".
     """
     folder, answers = os.getcwd(), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # for the agent's own output
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # discards the agent's own output
     confine(int(parent), MEMORY_BYTES, [checkout] if checkout else [])
     for name in [name for name in sys.modules if name.partition(".")[0] == "league"]:
-        del sys.modules[name]  # the agent can't import them
+        del sys.modules[name]  # so that the agent can't import it
     try:
         ai2_seat.main(os.path.join(folder, FILE), checkout)
     except BaseException as error:  # also SystemExit

@@ -1,8 +1,9 @@
-"""Plays seats by other people's agents. Their Python runs in separate processes.
+"""Plays seats with other people's agents (rivals), whose Python runs in separate processes.
 
-All seats of a rival share at most `PROCESSES` processes, and each process plays several seats.
-Rivals get their observations before the networks compute, and decide at the same time as the
-networks. Rivals decide in every frame, also while the networks hold their keys.
+The seats of a rival share at most `PROCESSES` processes (`SLOW_PROCESSES` if matches wait for it),
+and each process plays several seats. Rivals get their observations before the networks compute, and
+decide at the same time as the networks. Rivals decide in every frame, even while the networks hold
+their keys.
 
 Shape suffixes: S seats, O observation, A keys.
 """
@@ -45,14 +46,14 @@ from league.games.registry import game_spec
 from league.runs.blobs import BlobFolder
 
 PROCESSES = 2
-"""Largest number of processes of a rival for which no match waits."""
+"""Largest number of processes of a rival while no match waits for its decisions."""
 SLOW_PROCESSES = max(3, (os.cpu_count() or 1) // 2)
-"""Largest number of processes of a rival for which matches wait."""
+"""Largest number of processes of a rival while matches wait for its decisions."""
 IDLE_PROCESSES = 4
-"""Largest number of idle processes that are kept for later matches."""
+"""Largest number of idle processes to keep for later matches."""
 BROKEN = 4
-"""Number of frames with failures, without a finished match in between, after which a rival is not
-started again for `REST_SECONDS`. During this time, its matches fail at once.
+"""If a rival fails in so many frames without finishing a match in between, it is not started again
+for `REST_SECONDS`. During this time, its matches fail at once.
 """
 REST_SECONDS = 600.0
 MOST_REASON = 400
@@ -60,7 +61,7 @@ WORKER = (sys.executable, "-I", "-B", "-m", "league.agent.rival_worker")
 LINK = (*WORKER[:-1], "league.agent.player_link")
 PREFIX = "kumite-rival-"
 LEFT_SECONDS = 86_400.0
-"""Age in seconds from which a folder may be removed, once the process that made it has ended."""
+"""Age in seconds from which a folder is removed if the process that made it has ended."""
 NONSENSE = "its process sent no keys"
 KEYS = 10
 ANSWER = np.dtype(
@@ -69,29 +70,29 @@ ANSWER = np.dtype(
 """The layout of `rival_worker.ANSWER`."""
 SEAT = np.dtype(
     [
-        ("number", "u4"),  # differs from all other seats', also from those of the past
-        ("process", "i8"),  # the number of its process
-        ("plays", "?"),  # it has a process, and has not failed
-        ("asked", "?"),  # it owes an answer
-        ("stale", "?"),  # the answer that it owes is to an older observation
-        ("decided", "?"),  # its keys answer the newest observation
-        ("late", "i8"),  # decisions of the match that came too late
+        ("number", "u4"),  # unique over all matches
+        ("process", "i8"),  # the number of the seat's process
+        ("plays", "?"),  # the seat has a process, and has not failed
+        ("asked", "?"),  # an answer is pending
+        ("stale", "?"),  # the pending answer is for an older observation
+        ("decided", "?"),  # `keys` are for the newest observation
+        ("late", "i8"),  # number of decisions in the match that came too late
         ("keys", "u1", (KEYS,)),
     ]
 )
-"""A rival in a match. All zero is an empty seat."""
+"""The state of a rival in a match. Zeros mean an empty seat."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds what a rival's process may take.
+    """Limits the time and memory of a rival's process.
 
     Attributes:
-        decision_seconds: after this time the game continues, and the rival's seats repeat their
-            keys until it answers.
-        hang_seconds: after this time without an answer the rival's matches fail.
-        start_seconds: time for a new process and for the beginning of a match.
+        decision_seconds: time for a decision. After that the game continues, and the rival's seats
+            repeat their keys until it answers.
+        hang_seconds: after this time without an answer, the rival's matches fail.
+        start_seconds: time for starting a process and beginning its matches.
         memory_bytes: address space of a process.
     """
 
@@ -111,22 +112,22 @@ class _Process:
     """Runs a rival's agents in some seats.
 
     Attributes:
-        number: differs from all other processes'.
-        is_elsewhere: whether the process only connects to a player elsewhere. Such a player gets
-            the game's own observations.
+        number: unique number of the process.
+        is_elsewhere: whether the process only connects to a player that runs elsewhere. Such a
+            player gets the game's own observations.
         begin: the seats whose matches begin with the next request.
-        end: numbers of the seats whose matches end with the next request.
-        asked: the seats of the newest request that have not answered, in the order of their
-            answers.
+        end: unique numbers of the seats whose matches end with the next request.
+        asked: the seats of the newest request that have not answered, in the order in which they
+            will answer.
         begins: whether the newest request begins matches.
-        since: when the newest request was sent, or when its newest answer came.
+        since: the time at which the newest request was sent, or its last answer came.
     """
 
     def __init__(self, number: int, digest: str, bundle: bytes, limits: Limits) -> None:
         self.number, self.digest = number, digest
         self.begin, self.end = list[int](), list[int]()
         self.asked, self.begins, self.since = np.zeros(0, np.int64), False, 0.0
-        self._numbers = np.zeros(0, np.uint32)  # of the seats in `asked`
+        self._numbers = np.zeros(0, np.uint32)  # unique numbers of the seats in `asked`
         self._look_at = 0.0
         self._limits, self._buffer = limits, b""
         self._folder = _new_folder()
@@ -166,13 +167,13 @@ class _Process:
 
     @property
     def lost_at(self) -> float:
-        """The time at which the process's matches fail if its next answer has not come."""
+        """The time at which the process's matches fail unless an answer has come."""
         limits = self._limits
         return self.since + (limits.start_seconds if self.begins else limits.hang_seconds)
 
     def wrote_too_much(self) -> bool:
-        """Returns whether its folder holds too much. It checks this at most once in
-        `LOOK_SECONDS`.
+        """Returns whether the process has written too much to its folder. It checks this at most
+        once in `LOOK_SECONDS`.
         """
         if time.monotonic() < self._look_at:
             return False
@@ -185,9 +186,9 @@ class _Process:
         """Asks seats for keys, or lets them begin their matches.
 
         Args:
-            seats: the seats. If `begin` is not empty, they are the seats of `begin`.
-            numbers: the numbers of these seats.
-            seen_SO: the observations of these seats, none for seats that begin.
+            seats: the seats. If `begin` is not empty, they must be the seats in `begin`.
+            numbers: the unique numbers of these seats.
+            seen_SO: the observations of these seats. It has no rows for seats that begin.
         """
         self.begins, self.since = bool(self.begin), time.monotonic()
         self.asked, self._numbers = seats, numbers
@@ -197,7 +198,7 @@ class _Process:
         self.begin, self.end = [], []
         try:
             self.socket.sendall(head + b"".join(part.tobytes() for part in parts))
-        except OSError:  # it has ended or does not read: `read` finds no answer
+        except OSError:  # the process has ended or doesn't read, so make `read` fail
             with contextlib.suppress(OSError):
                 self.socket.shutdown(socket.SHUT_RDWR)
 
@@ -205,7 +206,7 @@ class _Process:
         """Waits until some answers have come. Returns their seats and the answers.
 
         Raises:
-            InvalidInput: the process has ended, or sent something else.
+            InvalidInput: the process has ended, or sent anything but answers.
         """
         try:
             part = self.socket.recv(1 << 16)
@@ -239,7 +240,7 @@ class _Process:
 
 
 def _new_folder() -> str:
-    """Makes a folder, and removes the folders of processes that were killed."""
+    """Makes a folder, and removes old folders that killed processes have left."""
     for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         pid = old.name.removeprefix(PREFIX).partition("-")[0]
         with contextlib.suppress(OSError, ValueError):
@@ -274,20 +275,20 @@ class RivalSeats:
     """Plays the seats in which rivals sit. Call `ask`, then `answer`, for every frame.
 
     A call of `answer` may leave out seats whose rivals have not decided, so that a slow rival does
-    not stop the other matches. Nothing may change in the matches of these seats until they answer.
+    not stop the other matches. The matches of these seats must pause until their rivals decide.
 
-    A new match gets a new object of the rival's class. A process can't be saved: after a restart
-    the rival's object is new in the middle of the match.
+    Each match gets a new object of the rival's class. A process can't be saved, so after a restart
+    a match continues with a new object.
 
     Args:
         blobs: blobs of the run, with the bundles.
-        limits: bounds of a process.
+        limits: limits of each process.
         is_trusted: whether the bundle with a digest may run. If not, the rival's matches fail.
 
     Attributes:
         digests: the digests of the rivals by seat.
-        late: number of decisions so far that came too late. Their seats repeated the last keys.
-        waiting: seats that the newest call of `answer` leaves out.
+        late: number of decisions so far that came too late. The seats repeated their last keys.
+        waiting: seats that the last call of `answer` left out.
         unstarted: seats whose matches failed because their rivals did not start in time.
     """
 
@@ -303,11 +304,11 @@ class RivalSeats:
         self._unplaced = set[int]()  # seats without a process
         self._processes: dict[int, _Process] = {}
         self._selector = selectors.DefaultSelector()
-        self._seated = self._started = 0  # seats and processes so far
+        self._seated = self._started = 0  # counts of seated rivals and started processes
         self._failures: Counter[str] = Counter()
         self._resting: dict[str, tuple[float, str, bool]] = {}  # until when, why, is unstarted
         self.unstarted = set[int]()
-        # Of this frame.
+        # The current frame.
         self._failed: dict[int, str] = {}
         self._rests_S: NDArray[np.bool_] | None = None
         self._observations_SO = np.zeros((0, 0), np.float32)
@@ -319,7 +320,7 @@ class RivalSeats:
         return self._bundles.has(digest)
 
     def late_in(self, index: int) -> int:
-        """Counts the late decisions of a seat's match so far, 0 if no rival sits there."""
+        """Returns the number of late decisions in a seat's match so far, or 0 without a rival."""
         return int(self._seats_S["late"][index]) if index in self.digests else 0
 
     def seat(self, index: int, digest: str) -> None:
@@ -357,8 +358,8 @@ class RivalSeats:
     def ask(
         self, observations_SO: NDArray[np.float32], rests_S: NDArray[np.bool_] | None = None
     ) -> None:
-        """Asks the rivals for their keys. The rivals in the seats `rests_S` are not asked before
-        the next call.
+        """Asks the rivals for their keys. Rivals in the seats marked in `rests_S` are not asked in
+        this frame.
 
         It is safe to call this again for the same frame. Until the next call, the rows of
         `observations_SO` must not change for seats that have not decided.
@@ -370,7 +371,7 @@ class RivalSeats:
         self._ask_idle()
 
     def begin(self, observations_SO: NDArray[np.float32]) -> None:
-        """Waits until the matches of all seats have begun. Otherwise `answer` waits for them."""
+        """Waits until the matches of all seats have begun. Without this call, `answer` waits."""
         self.ask(observations_SO, np.ones(len(self._seats_S), np.bool_))
         while starting := [
             one for one in self._processes.values() if one.begins and len(one.asked)
@@ -381,15 +382,15 @@ class RivalSeats:
             self._read(left)
 
     def answer(self, actions_SA: NDArray[np.uint8], may_wait: int = 0) -> dict[int, str]:
-        """Writes the keys into the rows of the rivals' seats, except those that rest.
+        """Writes the keys of the rivals' seats into their rows, except for seats in `rests_S`.
 
         Args:
             actions_SA: the actions of a frame.
-            may_wait: largest number of seats that may be left out. The call waits for the answers
-                of the other seats.
+            may_wait: largest number of seats that may be left out. The call waits until all other
+                seats have answered or are late.
 
         Returns:
-            The reason for each seat whose match has failed. These seats are empty now.
+            The reason for each seat whose match has failed. These seats are empty afterwards.
         """
         self._read(0.0)
         while len(waiting := self._waiting()) > may_wait:
@@ -426,7 +427,7 @@ class RivalSeats:
         return plays_S.copy() if self._rests_S is None else plays_S > self._rests_S[: len(plays_S)]
 
     def _waiting(self) -> NDArray[np.int64]:
-        """Returns the seats whose rivals have not decided, and still have time."""
+        """Returns the seats whose rivals have not decided but still have time."""
         wanted_S, now = self._awake() > self._seats_S["decided"], time.monotonic()
         for process in self._processes.values():
             if now >= process.waits_until:
@@ -471,7 +472,8 @@ class RivalSeats:
                 "then name the folder in bin/league add --trust"
             )
         if self._starter is None:
-            # Linux ends a worker when the thread that started it ends, not only with the process.
+            # Workers are started in a permanent thread, because Linux ends a worker already when
+            # the thread that started it ends.
             self._starter = ThreadPoolExecutor(1, "rivals")
         self._started += 1
         process = self._starter.submit(
@@ -482,7 +484,7 @@ class RivalSeats:
         return process
 
     def _ask_idle(self) -> None:
-        """Asks the processes that owe no answer."""
+        """Sends requests to the processes without pending answers."""
         idle = [process for process in self._processes.values() if not len(process.asked)]
         if not idle:
             return
@@ -504,8 +506,8 @@ class RivalSeats:
                 process.ask(seats, seats_S["number"][seats], own_SO)
 
     def _read(self, seconds: float) -> None:
-        """Waits at most `seconds` until some answers have come, and reads them. Then asks the
-        processes that owe no answer.
+        """Waits up to `seconds` for answers, and reads them. Then sends requests to processes
+        without pending answers.
         """
         seats_S = self._seats_S
         for key, _ in self._selector.select(seconds):
@@ -516,7 +518,7 @@ class RivalSeats:
                 self._lose(process, str(error))
                 continue
             are_here = seats_S["number"][seats] == answers["number"]
-            if not are_here.all():  # the other answers are for matches that have ended
+            if not are_here.all():  # drops answers for matches that have ended
                 seats, answers = seats[are_here], answers[are_here]
             for number in answers["failed"].nonzero()[0].tolist():
                 self._fail(int(seats[number]), answers["reason"][number].decode(errors="replace"))
@@ -542,8 +544,8 @@ class RivalSeats:
         del self._processes[process.number]
 
     def _settled(self) -> dict[int, str]:
-        """Empties the failed seats, and returns the reasons by seat. A rival that fails again and
-        again is not started for `REST_SECONDS`.
+        """Empties the failed seats, and returns the reasons by seat. A rival that fails repeatedly
+        (`BROKEN`) is not started for `REST_SECONDS`.
         """
         if not (self._failed or self._resting):
             return {}
@@ -569,7 +571,9 @@ class RivalSeats:
         return failed
 
     def _leave(self, index: int) -> bool:
-        """Takes a rival from its seat. Returns whether it had been asked to play."""
+        """Removes a rival from its seat. Returns whether its process has been asked to begin the
+        match.
+        """
         del self.digests[index]
         self._failed.pop(index, None)
         self._unplaced.discard(index)
@@ -596,7 +600,7 @@ def _original(seen_SO: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def barred() -> list[str]:
-    """Returns what the kernel of this machine keeps from rivals, in words."""
+    """Returns the things that this machine's kernel keeps from rivals."""
     with tempfile.TemporaryDirectory() as folder:
         tried = subprocess.run(
             [*WORKER, str(os.getpid())],
@@ -609,7 +613,7 @@ def check(bundle: bytes, limits: Limits = LIMITS) -> float:
     """Asks a rival for a few decisions. Raises `InvalidInput` with the reason if it fails.
 
     Returns:
-        The seconds of the fastest decision after the first.
+        The shortest time of a decision after the first, in seconds.
     """
     numbers, took = game_spec("brawl").observation_size, list[float]()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""Freezes agents in safetensors files, each with its card in the metadata. No file is unpickled.
+"""Saves agents in safetensors files, each with a card in its metadata. No file is ever unpickled.
 
-The card's fingerprint is the network's output on a fixed probe, recurrent state included. Every
-load computes it again on the CPU, so weights with another snapshot's card are refused.
+The card's fingerprint summarises the network's outputs on a fixed probe, including the recurrent
+state. Every load computes it again on the CPU, so weights with another snapshot's card are refused.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ class SnapshotCard:
 
     Attributes:
         agent: architecture and sizes of the network.
-        game: the game that it plays.
+        game: the game that the snapshot plays.
         game_version: version of the game's rules.
-        frame_skip: frames that a decision lasts.
-        step: learner steps when it was frozen.
-        parent: the snapshot before it, "" for the first.
-        role: role of the learner that made it.
-        seed: seed of that learner.
-        reward_preset: rewards that it was trained on.
-        reward_scale: divisor of these rewards.
+        frame_skip: number of frames that a decision lasts.
+        step: number of steps that the learner had made.
+        parent: the learner's previous snapshot, or "" for the first.
+        role: role of the learner.
+        seed: seed of the learner.
+        reward_preset: reward preset of the training.
+        reward_scale: divisor of the rewards.
         config_hash: hash of all settings of the run.
-        cloned_from: the player whose recorded matches it learnt from, or "".
-        metrics: measurements when it was frozen.
+        cloned_from: the player from whose recorded matches the learner learnt at first, or "".
+        metrics: measurements at the time of the snapshot.
         created_at: Unix time in seconds.
         fingerprint: the network's outputs on the probe. `save_snapshot` computes it.
     """
@@ -106,7 +106,7 @@ _CARD = TypeAdapter(SnapshotCard)
 
 
 def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
-    """Logs a warning for an agent that was trained under older rules but can still play.
+    """Checks whether an agent can play a game, and warns if it was trained under older rules.
 
     Args:
         name: the agent's name, for messages.
@@ -114,8 +114,8 @@ def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
         spec: the game.
 
     Raises:
-        InvalidInput: it plays another game.
-        VersionMismatch: the meaning of its observations has changed.
+        InvalidInput: the agent plays another game.
+        VersionMismatch: the meaning of the agent's observations has changed.
     """
     if card.game == spec.name and card.game_version in spec.older_versions:
         _log.warning(
@@ -132,10 +132,10 @@ def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
 
 
 def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
-    """Summarises logits, values, LSTM and latent on the probe, in 6 numbers per step of the probe.
+    """Summarises logits, values, latent and LSTM states on the probe, in 6 numbers per step.
 
-    The probe has an episode start in the middle, so the fingerprint also covers the clearing of the
-    state.
+    An episode starts in the middle of the probe, so the fingerprint also covers how the state is
+    cleared.
     """
     config = network.config
     obs_TBO = _waves(_PROBE_STEPS, _PROBE_ROWS, config.observation_size)
@@ -156,28 +156,28 @@ def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
 
 
 def _waves(*shape: int) -> Tensor:
-    """Returns fixed numbers in [-1, 1]. They don't depend on any random number generator."""
+    """Returns fixed numbers in [-1, 1], which don't depend on a random number generator."""
     places = torch.arange(math.prod(shape), dtype=torch.float64)
     return torch.sin(places * 0.7310585).float().view(shape)
 
 
 def _summary(values: Tensor) -> float:
-    """Returns a number that depends on every value and its place."""
+    """Returns a number that depends on every value and its position."""
     flat = values.double().flatten()
     weights = torch.cos(torch.arange(flat.numel(), dtype=torch.float64) * 1.6180339)
     return float((flat * weights).sum() / max(flat.numel(), 1) ** 0.5)
 
 
 def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard) -> str:
-    """Freezes `network` under `card`.
+    """Saves `network` with `card`, whose `agent` and `fingerprint` are set from the network.
 
     Args:
         blobs: folder for the file.
-        network: the weights.
-        card: the card without a fingerprint.
+        network: the network.
+        card: the card.
 
     Returns:
-        The blob's digest.
+        The digest of the file.
 
     Raises:
         NumericalFault: a weight is NaN or infinite.
@@ -193,17 +193,17 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
             )
     answers = fingerprint(_network_of(network.config, weights))
     card = dataclasses.replace(card, agent=network.config, fingerprint=answers)
-    # Only one key, because safetensors writes several keys in an order that differs between
-    # processes. A learner that was killed must publish the very same file again.
+    # The metadata has a single key, because safetensors writes several keys in an order that
+    # differs between processes. A learner that was killed must publish exactly the same file again.
     about = json.dumps({"format": FORMAT, "card": card.to_json()}, sort_keys=True)
     return blobs.put(safetensors.torch.save(weights, {METADATA_KEY: about}))
 
 
 def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
-    """Reads the card alone, from a verified blob.
+    """Reads only the card of a snapshot, whose file is checked against its digest.
 
     Raises:
-        NotFound: no such blob.
+        NotFound: there is no such blob.
         DataCorrupt: the file is damaged.
         VersionMismatch: the card has another format.
     """
@@ -221,7 +221,7 @@ def load_snapshot(
         device: device for the weights.
 
     Raises:
-        NotFound: no such blob.
+        NotFound: there is no such blob.
         InvalidName: `digest` is not a sha256.
         DataCorrupt: the file does not match its digest, or its weights or outputs don't match its
             card.
@@ -230,7 +230,7 @@ def load_snapshot(
     about, tensors = read_header(content, digest)
     card = _card(about, digest)
     unfit = DataCorrupt(f"the weights in {digest} don't fit its card: take the snapshot again")
-    with torch.device("meta"):  # this device needs no memory
+    with torch.device("meta"):  # takes no memory
         parts = network_of(card.agent).state_dict()
     if tensors != {name: ("F32", list(tensor.shape)) for name, tensor in parts.items()}:
         raise unfit

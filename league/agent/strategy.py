@@ -1,4 +1,4 @@
-"""Computes the strategy latent of a snapshot: its encoder's reading of an opponent's past.
+"""Computes a snapshot's strategy latent, by which its encoder summarises an opponent's past.
 
 Shape suffixes: T decisions, O observation, D width, P pooled outputs, h heads.
 """
@@ -19,16 +19,16 @@ from league.replay import Playback, Replay
 def get_strategy_latent(
     network: PlayingNetwork, observations_TO: NDArray[np.floating]
 ) -> NDArray[np.float32]:
-    """Computes the strategy latent at each decision of a match, exactly as in the agent's play.
+    """Computes the strategy latent at each decision of a match, exactly as when the agent plays.
 
     Args:
         network: a snapshot, from `load_snapshot`.
-        observations_TO: the snapshot's observation at each decision of a match, beginning with the
-            first decision. `observations_of` returns them for a recorded match.
+        observations_TO: the snapshot's observations at all decisions of a match, from the first.
+            `observations_of` returns them for a recorded match.
 
     Returns:
         Latents `[T, D]`. The latent of decision t depends only on the observations up to decision
-        t, and only on the part of each observation that shows the opponent.
+        t, and only on their opponent's part.
 
     Raises:
         InvalidInput: the agent has no strategy encoder, or its observations have another width.
@@ -44,8 +44,7 @@ def encode_match(
 
     Args:
         network: a snapshot, from `load_snapshot`.
-        observations_TO: the snapshot's observation at each decision of a match, beginning with the
-            first decision.
+        observations_TO: the snapshot's observations at all decisions of a match, from the first.
         name: the agent's name in errors.
 
     Returns:
@@ -69,7 +68,7 @@ def encode_match(
 
 
 def with_encoder(network: PlayingNetwork, name: str = "the agent") -> AgentNetwork:
-    """Returns `network` if it has a strategy encoder, else raises `InvalidInput`."""
+    """Returns `network`. Raises `InvalidInput` if it has no strategy encoder."""
     if not isinstance(network, AgentNetwork) or network.config.encoder == "none":
         raise InvalidInput(
             f"{name} is no agent with a strategy encoder: it has no latent and attends to nothing "

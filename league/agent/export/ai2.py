@@ -1,7 +1,7 @@
 """Exports a snapshot, or a mixture, as a Python file for UTMIST's AI² tournament.
 
-The tournament takes it as `user/my_agent.py`. The file is `ai2_agent.py` with the conversion of
-observations, a card and the weights in it.
+The tournament expects it as `user/my_agent.py`. The file is `ai2_agent.py`, into which the
+conversion of observations, a card and the weights are inserted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from league.runs.files import write_whole
 
 
 class Exported(NamedTuple):
-    """Describes a snapshot in the file, and the share of the matches that it plays."""
+    """Holds a snapshot for the file, and the share of matches that it plays."""
 
     name: str
     network: PlayingNetwork
@@ -39,11 +39,12 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
     """Writes the file.
 
     Args:
-        members: the snapshots. The agent draws from them when a match begins.
-        name: common name of the snapshots, for the file's readers.
+        members: the snapshots. When a match begins, the agent draws one of them.
+        name: name of the whole agent, for the file's readers.
+        greedy: whether the agent takes the likeliest keys instead of sampling.
 
     Raises:
-        InvalidInput: a snapshot plays another game, or the file would be too large, or can't be
+        InvalidInput: a snapshot plays another game, or the file would be too large or can't be
             written.
         StorageFull: the disk is full.
     """
@@ -79,7 +80,7 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
 
 
 def _card(member: Exported) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Returns a member's card in the file, and its weights."""
+    """Returns a member's entry in the file's card, and its weights."""
     name, network, card, share = member
     if card.game != "brawl":
         raise InvalidInput(
@@ -94,7 +95,7 @@ def _card(member: Exported) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     sizes["actor_layers"] = sum(key.startswith("actor.hidden.") for key in arrays) // 2
     if isinstance(network.config, AgentConfig):
         sizes |= {"pool": network.config.pool, "waves": WAVES}
-        sizes["places"] = list(network.config.places)  # a tuple would be an index of two axes
+        sizes["places"] = list(network.config.places)  # numpy reads a tuple as an index of two axes
     values = {
         "snapshot": name,
         "share": share,

@@ -1,6 +1,6 @@
-"""An agent for UTMIST's AI² tournament in one file: the code, and at its end the weights.
+"""Plays in UTMIST's AI² tournament. This single file has the code, and the weights at its end.
 
-It needs Python 3.10 and numpy alone, and reads no other file. Upload it as `user/my_agent.py`.
+It needs only Python 3.10 and numpy, and reads no other file. Upload it as `user/my_agent.py`.
 """
 
 import base64
@@ -20,12 +20,11 @@ KO = 11
 
 
 class SubmittedAgent(Agent):
-    """Plays the snapshot that `CARD` describes. If there are several, it draws one when a match
-    begins.
+    """Plays the snapshot that `CARD` describes. If `CARD` has several, each match draws one.
 
     Args:
-        file_path: ignored. The tournament's own agents take it, but this agent reads no file.
-        seed: seed of its draws. By default every object draws differently.
+        file_path: ignored. The tournament passes it, but this agent reads no file.
+        seed: seed of the agent's draws. By default every object draws differently.
     """
 
     def __init__(self, file_path: Any = None, seed: Any = None) -> None:
@@ -39,7 +38,7 @@ class SubmittedAgent(Agent):
         self.reset()
 
     def reset(self) -> None:
-        """Forgets the match so far. `predict` also does so when a match begins."""
+        """Forgets the match so far. `predict` calls it when it notices a new match."""
         drawn = 0
         if len(self.networks) > 1:
             shares = [card["share"] for card in CARD["members"]]
@@ -51,9 +50,9 @@ class SubmittedAgent(Agent):
         self.held = np.zeros(10, np.float32)
 
     def predict(self, obs: Any) -> np.ndarray:
-        """Returns the keys W A S D space H L J K G of this frame, 1 for a key that is down.
+        """Returns the keys W A S D space H L J K G of this frame, 1 for a pressed key.
 
-        Call it at every frame: it decides every `frame_skip` frames and holds its keys in between.
+        Call it in every frame. It decides every `frame_skip` frames and holds its keys in between.
         """
         raw = np.asarray(obs, np.float64)
         damage, stocks, _ = now = raw[[[12, 44], [13, 45], [8, 40]]]
@@ -72,7 +71,7 @@ class SubmittedAgent(Agent):
 
 
 class Network:
-    """Runs the snapshot's network, one step at a time. Rows are entries, columns features."""
+    """Runs the snapshot's network step by step. Rows are entries, and columns are features."""
 
     def __init__(self, sizes: Any, weights: Any) -> None:
         self.sizes, self.weights = sizes, weights
@@ -108,7 +107,7 @@ class Network:
         return self.linear("actor.last", x)[0]
 
     def encode(self, own: np.ndarray, entry: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Encodes the opponent's past: the strategy latent, and what matters to `own` now."""
+        """Encodes the opponent's past. Returns the strategy latent and the conditioned context."""
         sizes, width, heads = self.sizes, self.sizes["width"], self.sizes["attention_heads"]
         x = self.linear("encoder.embed", entry)
         for index in range(sizes["layers"]):
@@ -160,7 +159,7 @@ class Network:
         return x * self.weights[name + ".weight"] + self.weights[name + ".bias"]
 
     def newest(self, name: str, rows: np.ndarray, most: int) -> np.ndarray:
-        """Returns the newest rows, with the rows of earlier steps first."""
+        """Adds rows to the past called `name`, and returns its newest `most` rows."""
         if name in self.past:
             rows = np.concatenate([self.past[name], rows])[-most:]
         self.past[name] = rows
@@ -168,8 +167,8 @@ class Network:
 
 
 def product(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Computes `x Wᵀ` in one thread. numpy's `@` uses several threads, and
-    waits while they are busy.
+    """Computes `x Wᵀ` in a single thread. numpy's `@` would use several threads, and wait while the
+    cores are busy.
     """
     return np.einsum("ci,oi->co", x, weight)
 
@@ -188,7 +187,7 @@ def mixed(weights: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Computes the softmax over the axis of the keys, the last but one."""
+    """Computes the softmax over the axis of the keys, which is the last but one."""
     odds = np.exp(scores - scores.max(-2, keepdims=True))
     return odds / odds.sum(-2, keepdims=True)
 
@@ -198,7 +197,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
-    """Computes `x Φ(x)` with Abramowitz and Stegun's error function, 7.1.26 (within 1.5e-7)."""
+    """Computes `x Φ(x)` with Abramowitz and Stegun's formula 7.1.26 of erf (error below 1.5e-7)."""
     t = 1.0 / (1.0 + 0.3275911 / math.sqrt(2.0) * np.abs(x))
     series = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0.0)
     tail = 0.5 * np.polyval(series, t) * np.exp(-0.5 * x * x)
@@ -216,7 +215,7 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def read_weights() -> list[dict[str, np.ndarray]]:
-    """Reads the members' arrays by name. Raises ValueError when they do not fit `CARD`."""
+    """Returns each member's weights by name. Raises ValueError if the weights are damaged."""
     text = "".join(WEIGHTS.split())
     if hashlib.sha256(text.encode()).hexdigest() != CARD["weights_sha256"]:
         raise ValueError("the weights in this file are damaged: export the agent again")
@@ -233,6 +232,6 @@ def read_weights() -> list[dict[str, np.ndarray]]:
 
 
 CARD: dict[str, Any] = {}
-"""The snapshots: sizes of the network, shapes of the weights, and how each is played."""
+"""The snapshots: sizes of the network, shapes of the weights, and how each snapshot is played."""
 WEIGHTS = ""
-"""The weights of all snapshots as one float32 vector, compressed by zlib, in base85."""
+"""The weights of all snapshots as a float32 vector, compressed by zlib, in base85."""

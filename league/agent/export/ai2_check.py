@@ -1,8 +1,8 @@
 """Plays a file for UTMIST's AI² tournament as the tournament does, but in this project's own game.
 
 In each match, the file's agent runs in its own process (`ai2_seat.py`), which is confined like a
-rival's (`rival_worker.py`). The agent sees observations as in the original (the tournament's game),
-and can import only the tournament's packages.
+rival's (`rival_worker.py`). The agent sees the same observations as in the original (the
+tournament's game), and can import only the tournament's packages.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from league.agent.rival_worker import check
 del sys.path[0]
 check(*sys.argv[2:])
 """
-"""Plays an agent under any Python, also where this project is not installed."""
+"""Plays an agent under any Python, even if this project is not installed there."""
 PYTHONS = ("python3.10", "python3.12")
-"""Pythons of the tournament: validations run under the first, battles under the second."""
+"""Pythons of the tournament. Validations run under the first, and battles under the second."""
 PROBE = "import sys, numpy; print(sys.version.split()[0], numpy.__version__)"
 MATCHES = (("validation", "constant", 90), ("battle", "based", 300))
 """Name, opponent and length in seconds of each match."""
 MOST_SECONDS = 300.0
-"""Longest real time of a match, in seconds."""
+"""Longest wall-clock time of a match, in seconds."""
 MOST_BYTES = 100_000_000
 """Size of the largest file that GitHub accepts, in bytes."""
 MOST_ANSWER = 1 << 16
@@ -61,16 +61,16 @@ MEASURED_FRAMES = 600
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """Describes a match of the file in seat 0.
+    """Describes a match that the file's agent played in seat 0.
 
     Attributes:
-        match: as in `MATCHES`.
-        opponent: as in `MATCHES`.
-        outcome: 1 if the file won, 0.5 for a draw, 0 if it lost.
-        stocks: stocks that the file took from its opponent, and stocks that it lost.
-        ms: milliseconds per frame: the mean and the 99th percentile.
-        frames: frames that were played.
-        start_seconds: time in which the file was loaded.
+        match: name of the match, from `MATCHES`.
+        opponent: the opponent, from `MATCHES`.
+        outcome: 1 if the agent won, 0.5 for a draw, 0 if it lost.
+        stocks: stocks that the agent took from its opponent, and stocks that it lost.
+        ms: the agent's milliseconds per frame: the mean and the 99th percentile.
+        frames: number of frames that were played.
+        start_seconds: time that it took to load the file.
     """
 
     python: str
@@ -85,8 +85,9 @@ class Played:
 
 
 class Seat:
-    """Runs a file's agent in its process. Every call raises `InvalidInput` when it fails. `ms` has
-    the milliseconds of each frame, and `stopped` says why `seated` has ended the process.
+    """Talks to a file's agent in its process. Every call raises `InvalidInput` if the agent fails.
+    `ms` has the milliseconds of each frame, and `stopped` the reason why `seated` has ended the
+    process, or "".
     """
 
     def __init__(
@@ -117,8 +118,8 @@ class Seat:
         return action.tolist()
 
     def _answer(self, read: Callable[[Any], Any]) -> Any:
-        """Returns what `read` finds in the next answer. The agent can write to its process's
-        answers, so these may hold anything.
+        """Returns the value that `read` extracts from the next answer. The agent's code can write
+        answers too, so they may hold anything.
         """
         assert self._process.stdout is not None
         if answer := self._process.stdout.readline(MOST_ANSWER):
@@ -144,13 +145,13 @@ class Seat:
 def seated(
     file: Path, python: str = sys.executable, checkout: Path | None = None
 ) -> Iterator[Seat]:
-    """Starts the process, and ends it after the block, after `MOST_SECONDS`, or when it has written
-    too much.
+    """Starts the agent's process. It ends after the block, after `MOST_SECONDS`, or when the agent
+    has written too much.
 
     Args:
         file: the tournament file, or a folder or zip file with `my_agent.py` and its data.
-        python: the program that runs it.
-        checkout: the tournament's repository. With it, the file can use the repository's code.
+        python: the Python that runs the file.
+        checkout: the tournament's repository, whose code the file can then use.
     """
     command = [python, "-I", "-B", "-c", BEGIN, str(Path(__file__).parents[3]), str(os.getpid())]
     command += [str(checkout or "")]
@@ -196,10 +197,10 @@ def ms_a_frame(file: Path) -> float:
 
 
 def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
-    """Returns the versions of Python and numpy by program.
+    """Returns the programs that are to run the file, with their versions of Python and numpy.
 
-    The programs are the checkout's Python, else the tournament's Pythons on this machine, else this
-    Python.
+    These are the checkout's Python, or else the tournament's Pythons if this machine has them, or
+    else this Python.
     """
     in_checkout = [str(checkout / name) for name in CHECKOUT_PYTHONS] if checkout else []
     for names in (in_checkout, PYTHONS, (sys.executable,)):
@@ -209,7 +210,7 @@ def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
 
 
 def _versions(program: str) -> tuple[str, str] | None:
-    """Returns the versions of Python and numpy, None where either is missing."""
+    """Returns a program's versions of Python and numpy, or None if either is missing."""
     with suppress(OSError):
         done = subprocess.run([program, "-I", "-c", PROBE], capture_output=True, text=True)
         if done.returncode == 0:
@@ -254,8 +255,8 @@ def check(file: Path, checkout: Path | None = None) -> Iterator[Played]:
 
 
 def original(seen_O: NDArray[Any]) -> NDArray[np.float64]:
-    """Converts this project's observations `[..., O]` to the original's `[..., 64]`. There,
-    heights are clipped at ±7 units and speeds at ±10 units/s.
+    """Converts this project's observations `[..., O]` to the original's `[..., 64]`. The original
+    clips heights at ±7 units and speeds at ±10 units/s.
     """
     seen, half = np.array(seen_O[..., : 2 * len(SCALES)], np.float64), len(SCALES)
     raw = seen.reshape(*seen.shape[:-1], 2, half)

@@ -1,8 +1,8 @@
-"""Lets the `SubmittedAgent` of a file play as in the tournament, in a process for each match.
+"""Plays a file's `SubmittedAgent` as the tournament does, in a process for each match.
 
-It needs Python 3.10 and numpy. The file may import only those packages of the tournament's
-environment that this Python has too. With a checkout of the tournament's repository, the agent gets
-the environment of the original (the tournament's game). The first line of output is
+It needs Python 3.10 and numpy. The file may import only packages that both the tournament's
+environment and this Python have. With a checkout of the tournament's repository, the agent gets the
+environment of the original (the tournament's game). The first line of output is
 {"start_seconds": …}. Each line of input is an observation of the original as a JSON list, and the
 answer is {"action": […], "ms": …}.
 """
@@ -37,7 +37,7 @@ PACKAGES = """
     threadpoolctl tifffile tokenizers torch torchgen tqdm traitlets transformers triton
     typing_extensions typing_inspection tzdata urllib3 wcwidth websockets yaml yarl
 """
-"""Modules that the tournament's requirements.txt installs, by the names that a file imports."""
+"""Modules that the tournament's requirements.txt installs, by the names used in imports."""
 OWN = ("environment", "user", "server")
 """The tournament's own packages."""
 WANTS_CHECKOUT: str = "{} is the tournament's own code: name a checkout with --game ai2:FOLDER"
@@ -50,15 +50,15 @@ PLAYER = {
     **{f"spawner_{number}": 3 for number in (1, 2, 3, 4)},
     **{"moving_platform_pos": 2, "moving_platform_vel": 2},
 }
-"""A player's sections of the observation, in order, with their sizes."""
+"""Sections of a player's part of the observation, in order, with their sizes."""
 KEYS = ("w", "a", "s", "d", "space", "h", "l", "j", "k", "g")
 SPAWNED = {1: "Random", 2: "Spear", 3: "Hammer"}
-"""Names of the weapons on the ground, by their number in the observation."""
+"""Names of the weapons on the ground, by their numbers in the observation."""
 
 
 class Missing(types.ModuleType):
-    """Replaces those modules of the tournament that an exported agent does not need. Its second
-    argument says why a name is missing.
+    """Replaces a module of the tournament that an exported agent does not need. The second argument
+    is the message for a missing name.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -68,7 +68,7 @@ class Missing(types.ModuleType):
 
 
 class Box:
-    """Replaces gymnasium's space of the same name, which takes a second to load."""
+    """Replaces gymnasium's `Box`, because gymnasium takes a second to load."""
 
     def __init__(self, low: float, high: float, size: int) -> None:
         import numpy as np
@@ -119,7 +119,7 @@ class Keys:
         return np.zeros(len(KEYS))
 
     def press_keys(self, keys: Any, action: Any = None) -> Any:
-        """Returns `action` (by default no key) with these keys down."""
+        """Returns `action` (by default without keys) with these keys pressed."""
         action = self.zeros() if action is None else action
         for key in [keys] if isinstance(keys, str) else keys:
             action[self.sections[key.lower()]] = 1
@@ -127,7 +127,7 @@ class Keys:
 
 
 class Env:
-    """Replaces the original's environment. It knows only the newest observation."""
+    """Replaces the original's environment. It has only the newest observation."""
 
     def __init__(self) -> None:
         self.obs_helper, self.act_helper = Sections(), Keys()
@@ -136,7 +136,7 @@ class Env:
         self.seen: Any = self.obs_helper.zeros()
 
     def get_spawner_info(self) -> list[list[Any]]:
-        """Lists the weapons on the ground with their places."""
+        """Lists the weapons on the ground with their positions."""
         found = []
         for number in (1, 2, 3, 4):
             x, y, kind = self.obs_helper.get_section(self.seen, f"player_spawner_{number}").tolist()
@@ -181,7 +181,7 @@ class Agent:
 class Refusal(importlib.abc.MetaPathFinder):
     """Refuses imports that would fail in the tournament.
 
-    For a package that only this Python lacks, the error says where to install it.
+    For a package that the tournament has but this Python lacks, the error says where to install it.
     """
 
     def __init__(self, has_checkout: bool) -> None:
@@ -209,8 +209,8 @@ class Refusal(importlib.abc.MetaPathFinder):
 
 
 def of_checkout(folder: str) -> Any:
-    """Loads the original's environment, which loads its pictures from the working directory. The
-    agent's own folder is the working directory afterwards.
+    """Loads the original's environment. It changes to the checkout in the meantime, because the
+    original loads its pictures from the working directory.
     """
     own = os.getcwd()
     sys.path.insert(0, folder)
@@ -224,8 +224,8 @@ def of_checkout(folder: str) -> Any:
 
 
 def stand_in() -> Env:
-    """Makes an environment without the original's code. `environment.agent` has `Agent`, and the
-    common names that `from environment.agent import *` also brings.
+    """Makes an environment without the original's code. It installs a module `environment.agent`
+    with `Agent` and the common names that `from environment.agent import *` provides.
     """
     import numpy
 
@@ -249,8 +249,8 @@ def stand_in() -> Env:
 
 
 def loaded(file: str, env: Any) -> Any:
-    """Runs a file and returns its agent, ready to play. The agent is its `SubmittedAgent`, else the
-    last class in it that derives from `Agent`.
+    """Runs a file and returns its agent, ready to play. The agent is a `SubmittedAgent`, or else of
+    the last class that derives from `Agent`.
     """
     spec = importlib.util.spec_from_file_location("my_agent", file)
     assert spec is not None

@@ -1,9 +1,9 @@
 """Writes a snapshot's step as an ONNX graph: observation and state in, logits and next state out.
 
-The graph computes `PlayingNetwork.step`, for any number of rows. It does not sample: its caller
-draws actions from the logits. It keeps no state either: its caller passes each output `next_NAME`
-to the next step as the input `NAME`.
-`write_folder` adds a card and a program with a class that plays it.
+The graph computes `PlayingNetwork.step`, for any number of rows. It does not sample, so the caller
+draws actions from the logits. It keeps no state either, so the caller passes each output
+`next_NAME` to the next step as the input `NAME`. `write_folder` adds a card and a program with a
+class that plays the graph.
 
 Shape suffixes: B rows, O observation, A actions.
 """
@@ -32,7 +32,7 @@ STATE_NAMES = ("encoder_rings", "pooling_ring", "age", "memory_h", "memory_c")
 
 
 class OneStep(nn.Module):
-    """Wraps `step` with plain tensors in the order of `input_names` and `output_names`."""
+    """Wraps `step` in a module with plain tensors, ordered by `input_names` and `output_names`."""
 
     def __init__(self, network: PlayingNetwork) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class OneStep(nn.Module):
         self.output_names += [f"next_{name}" for name in self.carried]
 
     def example(self, rows: int) -> tuple[Tensor, ...]:
-        """Makes inputs of an episode's first step."""
+        """Makes inputs for the first step of an episode."""
         config = self.network.config
         state = [x for x in self.network.initial_state(rows) if x.numel()]
         legal = [torch.ones(rows, config.action_size, dtype=torch.bool)] if self.masked else []
@@ -97,7 +97,7 @@ def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
         ) from None
     step = OneStep(copy.deepcopy(network).requires_grad_(False)).eval()
     batch = torch.export.Dim("batch")
-    # Two rows, because from one row the exporter would conclude that there is always one row.
+    # With one row, the exporter would conclude that there is always a single row.
     inputs = step.example(2)
     shapes: list[Any] = [{0: batch} for _ in inputs]
     # Hides the exporter's messages about optional packages and deprecations.
@@ -120,10 +120,10 @@ def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
 
 
 def write_onnx(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
-    """Writes the graph of a snapshot on the CPU.
+    """Writes the graph of a snapshot that is on the CPU.
 
     Raises:
-        InvalidInput: it can't be written.
+        InvalidInput: the file can't be written.
         StorageFull: the disk is full.
     """
     write_whole(path, onnx_graph(network, card))

@@ -1,4 +1,4 @@
-"""Plays the snapshot in this file's folder. It needs numpy and onnxruntime alone.
+"""Plays the snapshot in this file's folder. It needs only numpy and onnxruntime.
 
     from play import Agent
 
@@ -7,7 +7,7 @@
     action = agent.act(observation)   # once a frame: uint8 [A], 1 for keys down, or for the choice
 
 card.json in the same folder names the numbers of an observation and of an action. The first
-`own_size` numbers of an observation are the player's own, and the others are its opponent's.
+`own_size` numbers of an observation belong to the player, and the others to its opponent.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Agent:
 
     Attributes:
         card: the content of card.json.
-        frame_skip: frames that a decision is held.
+        frame_skip: number of frames for which a decision is held.
         value: the critic's value at the last decision.
-        latent: the reading of the opponent's past (empty for an agent without an encoder).
+        latent: the encoder's summary of the opponent's past (empty without an encoder).
     """
 
     def __init__(self, folder: str | Path | None = None, seed: int | None = None) -> None:
@@ -66,13 +66,13 @@ class Agent:
     def act(self, observation: Any, legal: Any = None, greedy: bool = False) -> np.ndarray:
         """Returns the action of this frame, uint8 `[A]`.
 
-        Call it at every frame: it decides every `frame_skip` frames and holds the action in
+        Call it in every frame. It decides every `frame_skip` frames and holds the action in
         between.
 
         Args:
             observation: float `[O]`.
-            legal: bool `[A]`, the choices that are allowed now, in games of choices.
-            greedy: whether to take the likeliest action instead of drawing by probability.
+            legal: bool `[A]`, in games of choices the choices that are legal now.
+            greedy: whether to take the likeliest action instead of sampling.
         """
         if self._held is None or self._frame % self.frame_skip == 0:
             self._held = self.decide(observation, legal, greedy)
@@ -82,13 +82,13 @@ class Agent:
     def decide(
         self, observation: Any, legal: Any = None, greedy: bool = False, time_left: float = 1.0
     ) -> np.ndarray:
-        """Decides once, uint8 `[A]`, for an environment that itself repeats an action.
+        """Decides once, uint8 `[A]`. Use it if the environment itself repeats actions.
 
         Args:
             observation: float `[O]`.
-            legal: bool `[A]`, the choices that are allowed now, in games of choices.
-            greedy: whether to take the likeliest action instead of drawing by probability.
-            time_left: 1 at a match's start, 0 at its time limit. It changes `value` alone.
+            legal: bool `[A]`, in games of choices the choices that are legal now.
+            greedy: whether to take the likeliest action instead of sampling.
+            time_left: 1 at a match's start, 0 at its time limit. It only changes `value`.
         """
         wanted = self.card["observation_size"]
         observed = np.asarray(observation, np.float32)
@@ -117,7 +117,7 @@ class Agent:
         return allowed[None]
 
     def _draw(self, logits_A: np.ndarray, greedy: bool) -> np.ndarray:
-        """Draws at temperature 1: each key by its probability, or a choice (Gumbel maximum)."""
+        """Draws keys or a choice (with the Gumbel-max trick) at temperature 1."""
         uniform_A = self._rng.random(len(logits_A))
         if self.card["action_kind"] != CHOICE:
             down_A = logits_A > 0 if greedy else uniform_A < 1.0 / (1.0 + np.exp(-logits_A))

@@ -1,9 +1,9 @@
 """Exports a snapshot as a `.zip` that plain `sb3_contrib.RecurrentPPO.load` opens.
 
-SB3 keeps a policy's class with its weights, pickled. Our class is pickled by value, with all of
-`league` that playing needs. So the reader needs only Stable-Baselines3 and the same minor Python
-version. The `h` of SB3's pair of LSTM states holds the whole `AgentState`, and zeros are an empty
-history.
+SB3 pickles a policy's class together with its weights. Our class is pickled by value, with the
+parts of `league` that playing needs, so that loading it takes only Stable-Baselines3 and the same
+minor Python version. The `h` of SB3's pair of LSTM states holds the whole `AgentState`, and zeros
+mean an empty history.
 
 Shape suffixes: B rows, O observation, A actions, P numbers of a packed state.
 """
@@ -43,7 +43,7 @@ States = tuple[Tensor, Tensor]
 class SnapshotPolicy(RecurrentActorCriticPolicy):
     """Plays a snapshot through SB3's interface for recurrent policies. It can't be trained.
 
-    `policy.predict` also takes `action_masks` (bool `[B, A]`), for games of choices.
+    In games of choices, `policy.predict` also takes `action_masks` (bool `[B, A]`).
 
     Attributes:
         card: the snapshot's card. A policy that was loaded from a file has no card.
@@ -108,7 +108,7 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
     def _unpacked(self, packed_1BP: Tensor) -> AgentState:
         widths = [math.prod(tensor.shape[1:]) for tensor in self._empty]
         parts = zip(self._empty, packed_1BP[0].split(widths, 1), strict=True)
-        # The age is a whole number. A float holds it exactly for longer than any episode lasts.
+        # The age is an integer. A float32 holds it exactly for longer than any episode lasts.
         return AgentState(
             *(x.reshape(len(x), *tensor.shape[1:]).to(tensor.dtype) for tensor, x in parts)
         )
@@ -123,7 +123,7 @@ def write_sb3(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
     """Writes the snapshot's `.zip`.
 
     Raises:
-        InvalidInput: it can't be written.
+        InvalidInput: the file can't be written.
         StorageFull: the disk is full.
     """
     buffer = io.BytesIO()
@@ -134,11 +134,11 @@ def write_sb3(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
 
 @contextmanager
 def _by_value() -> Iterator[None]:
-    """Pickles classes and functions of `league` by value inside the block.
+    """Makes cloudpickle pickle classes and functions of `league` by value inside the block.
 
-    Hand-written gradients are left out: they can't be pickled, and playing never calls them.
-    Cloudpickle remembers each class that it pickled by value, and would merge classes that it loads
-    here into our own class. So the block makes it forget them.
+    Hand-written gradients are left out, because they can't be pickled, and playing never calls
+    them. Cloudpickle remembers each class that it has pickled by value. When it later loads such a
+    class in this process, it would merge it into our own class, so the block makes it forget them.
     """
     modules = [
         vars(module) for name, module in list(sys.modules.items()) if name.startswith("league.")
@@ -165,9 +165,7 @@ def _by_value() -> Iterator[None]:
 
 
 def model_of(network: PlayingNetwork, card: SnapshotCard) -> Any:
-    """Makes a `RecurrentPPO` of one environment and one step, with the snapshot's weights. Its
-    policy is a `SnapshotPolicy`.
-    """
+    """Makes a `RecurrentPPO` with the snapshot's weights. Its policy is a `SnapshotPolicy`."""
     config = network.config
     env: Any = None  # as in `RecurrentPPO.load`
     model: Any = RecurrentPPO(SnapshotPolicy, env, n_steps=1, device="cpu", _init_setup_model=False)
