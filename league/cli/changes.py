@@ -1,5 +1,5 @@
-"""Commands that change a league: ``pin``, ``quarantine``, ``stage``, ``pause``, ``resume``,
-``import``, ``add`` and ``remove``.
+"""Defines the commands that change a league: ``pin``, ``quarantine``, ``stage``, ``pause``,
+``resume``, ``import``, ``add`` and ``remove``.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def quarantine(
         typer.Option("--repaired", help="With --release: old results still don't count."),
     ] = False,
 ) -> None:
-    """Keeps a player or an evaluator out of all new matches, or releases it. Without a name, lists
-    the quarantined players and evaluators.
+    """Keeps a player or an evaluator out of new matches, or releases it. Without a name, lists the
+    quarantined players and evaluators.
     """
     if player is not None and worker is not None:
         raise InvalidInput(f"name the player {player} or the worker {worker}, one at a time")
@@ -127,8 +127,8 @@ def _quarantine_worker(
 
 
 def _check_change(player: str | None, first: bool, second: bool, flags: str) -> None:
-    """Raises `InvalidInput` unless a name comes with exactly one of two flags, or no name and no
-    flag.
+    """Raises `InvalidInput` unless there is a name with exactly one of two flags, or neither a name
+    nor a flag.
     """
     if first + second != (player is not None):
         raise InvalidInput(f"name a player and give {flags}; or give nothing, to list them")
@@ -153,7 +153,7 @@ def stage(
             print_table(f"Stages of {status.player}", STAGES, rows)
             print_pairs(_stage_facts(client, status))
             return
-        named_stage(status, stage)  # reports a wrong name even where the league is not running
+        named_stage(status, stage)  # checked first: a wrong name is reported even after the run
         context.league.require_running("ask")
         asked = client.ask_stage(stage, operator(), status.player)
         say(f"{status.player} will enter stage {asked.stage!r} before its next rollout")
@@ -168,7 +168,7 @@ def _stage_row(stage: Stage, is_on: bool) -> tuple[str, ...]:
 
 
 def _stage_facts(client: MatchmakerClient, status: CurriculumStatus) -> list[tuple[str, str]]:
-    """Lines about the current stage, with the win rate that its goal asks for."""
+    """Returns lines about the current stage, its goal, and the estimate of the win rate."""
     stage, place = status.stage, status.place
     how = "by hand" if place.by_hand else "by itself"
     begun = f"{place.since_step:,} ({how})" if place.since_step or place.by_hand else "0"
@@ -195,7 +195,7 @@ def _stage_facts(client: MatchmakerClient, status: CurriculumStatus) -> list[tup
 
 
 def _estimate(client: MatchmakerClient, status: CurriculumStatus) -> str:
-    """The learner's present win rate with its interval, as the learner itself computes it."""
+    """Returns the learner's current win rate with its interval, computed as the learner does."""
     from league.stats.climb import FEWEST_MATCHES, goal_reached, win_rate_now
 
     player, stage, opponent = status.player, status.stage, status.stage.until_opponent
@@ -213,7 +213,7 @@ def _estimate(client: MatchmakerClient, status: CurriculumStatus) -> str:
 
 @app.command(cls=LeagueCommand)
 def pause(context: LeagueContext) -> None:
-    """Pauses the learners before their next rollouts. The evaluator goes on."""
+    """Pauses the learners before their next rollouts. The evaluator continues."""
     context.league.require_running("pause it")
     with context.league.connect() as client:
         client.pause_learners(operator())
@@ -248,7 +248,7 @@ def import_(
         typer.Option("--sample", help="Learners meet them too, not only the evaluator."),
     ] = False,
 ) -> None:
-    """Imports another run's snapshots into this league, as anchors at their ratings there."""
+    """Imports another run's snapshots into this league, as anchors with their ratings there."""
     league = context.league
     imported = import_snapshots(league, source, players or ["*"], prefix=prefix, sample=sample)
     rows = [
@@ -288,9 +288,9 @@ def add(
     ] = None,
 ) -> None:
     """Adds another person's agent to a running league as a rival, or adds another run's snapshot.
-    Everybody can meet the new player.
+    All learners and the evaluator can meet it.
     """
-    from league.contest.rivals import add_member  # it loads the compiler
+    from league.contest.rivals import add_member  # this loads the compiler
 
     player = add_member(
         context.league, path, name, trust=trust, token_file=player_token, tls=player_tls
@@ -304,15 +304,15 @@ def add(
         f"rates it, and learners meet it if their mix names {' or '.join(names)}"
     )
     config = context.league.folder() / "config.toml"
-    if config.is_file():  # the folder of a matchmaker that was started alone has none
+    if config.is_file():  # a matchmaker that was started alone has no settings file
         with context.league.connect() as client:
             for sentence in _meetings(client, config, names):
                 say(sentence)
 
 
 def _meetings(client: MatchmakerClient, config: Path, names: Sequence[str]) -> Iterator[str]:
-    """Says for each learner which of its present and later stages meet a player whose category is
-    one of `names`, and how the other stages come to meet it.
+    """Yields sentences that tell, for each learner, which of its current and later stages meet a
+    player of the categories `names`, and which command adds the player to the other stages.
     """
     from league.settings.presets import read_tables
 
@@ -323,7 +323,7 @@ def _meetings(client: MatchmakerClient, config: Path, names: Sequence[str]) -> I
         weights = {stage.mix: {**mixes.get(stage.mix, {})} for stage in stages}
         for change in status.changes:
             weights.get(change.mix, {}).update(change.weights)
-        for share in status.shares:  # of the present mix, with all its changes
+        for share in status.shares:  # the current mix, including its changes
             if share.player == learner.player and share.mix in weights:
                 weights[share.mix][share.category] = share.configured
         lacking = {mix for mix, of_mix in weights.items() if not any(map(of_mix.get, names))}
@@ -340,7 +340,7 @@ def remove(
     context: LeagueContext,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The rival.")],
 ) -> None:
-    """Removes a rival: it gets no new matches, and its results stay."""
+    """Removes a rival. It gets no new matches, but its results stay."""
     context.league.require_running("remove")
     with context.league.connect() as client:
         client.remove_rival(name, operator())

@@ -1,4 +1,4 @@
-"""``league dashboard``: the league in a browser."""
+"""Defines ``league dashboard``, which shows a league in a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``league evaluations``: clean matches that the run's evaluators are asked for."""
+"""Defines ``league evaluations``, which shows and cancels requests for clean matches."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from league.evaluations import Report
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 LONGEST = 20
-"""Largest number of characters of the opponents' names in a terminal's list. Instead of longer
-names, the list shows the number of opponents. The view of a single evaluation shows all names.
+"""If the opponents' names have more characters than this, a list on a terminal shows the number of
+opponents instead. The view of a single evaluation shows all names.
 """
 LISTED = "number# state player against book matches# wanted# by at"
 
@@ -37,7 +37,7 @@ def evaluations(
         bool, typer.Option("--watch", help="Follow NUMBER to its end, or all without an end.")
     ] = False,
 ) -> int:
-    """Shows the evaluations that were asked for (`eval --queue`), or cancels one."""
+    """Shows the evaluations that were requested with `eval --queue`, or cancels one."""
     from league.contest.evaluations import follow, line_of, show
 
     if cancel is not None:

@@ -1,4 +1,4 @@
-"""``league export``, ``render``, ``attention`` and ``curves``: files for people and programs."""
+"""Defines ``league export``, ``render``, ``attention`` and ``curves``, which write files."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def export(
     blobs: Blobs = None,
     game: GameName = None,
 ) -> None:
-    """Exports a snapshot to Stable-Baselines3, ONNX, a folder that plays without torch, or one file
-    for the AI² tournament.
+    """Exports a snapshot for Stable-Baselines3, ONNX, as a folder that plays without torch, or as a
+    file for the AI² tournament.
     """
     if check is not None and snapshot is None:
         _check(check, game, trust)
@@ -95,14 +95,14 @@ def export(
         from league.agent.rival_bundles import digest_of, packed
         from league.agent.rival_bundles import trust as note
 
-        with suppress(InvalidInput):  # the note can't be written
+        with suppress(InvalidInput):  # the trust can't be recorded
             note(digest_of(packed(out, MOST_BYTES)))
         say(f"{out}: {_megabytes(out)}, {ms_a_frame(out):.2f} ms a frame here")
     say(f"{out}: {exported.name} as {exported.format}, step {exported.step:,} of {exported.game}")
 
 
 def _check(file: Path, game: str | None, trusted: bool) -> None:
-    """Plays the matches and prints a line for each."""
+    """Plays a file's test matches, and prints a line for each match."""
     from league.agent.export.ai2_check import MOST_BYTES, PYTHONS, check, pythons
     from league.agent.rival_bundles import digest_of, is_trusted, packed, trust
     from league.contest.rivals import require_trust

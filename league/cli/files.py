@@ -1,4 +1,4 @@
-"""``league config``, ``tokens`` and ``certs``: settings files and who may ask a run's services."""
+"""Defines ``league config``, ``tokens`` and ``certs``: settings files, and access to services."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def add_token(
     ] = None,
     run_dir: TokenDir = None,
 ) -> None:
-    """Adds one more token and prints it once."""
+    """Adds a token and prints it. It can't be shown again."""
     token = _token_file(run_dir).add(AccessRole.parse(role), name)
     if out is None:
         print(token)
@@ -114,7 +114,7 @@ def add_token(
 
 @tokens.command("list")
 def list_tokens(run_dir: TokenDir = None) -> None:
-    """Lists names, roles and the beginning of each hash."""
+    """Lists the tokens: name, role, time, and the beginning of the hash."""
     file = _token_file(run_dir)
     rows = [(one.name, one.role, when(one.created_at), one.sha256[:12]) for one in file.read()]
     print_table(f"Tokens in {file.path}", TOKENS, rows)
@@ -124,14 +124,14 @@ def list_tokens(run_dir: TokenDir = None) -> None:
 def revoke_token(
     name: Annotated[str, typer.Argument(metavar="NAME")], run_dir: TokenDir = None
 ) -> None:
-    """Revokes a token: services refuse it within a second."""
+    """Revokes a token. Services refuse it within a second."""
     token = _token_file(run_dir).revoke(name)
     say(f"{token.name} ({token.role}) is revoked")
 
 
 def _token_file(run_dir: Path | None) -> TokenFile:
-    """Opens a run's tokens. The folder need not be a run yet: tokens may be made before its first
-    start.
+    """Opens a run's tokens. The folder need not be a run yet, because tokens may be made before the
+    first start.
     """
     from league.security.tokens import TokenFile
 

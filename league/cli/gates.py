@@ -1,4 +1,4 @@
-"""``league exploiters`` and ``league gates``: the gates of candidates, and their certificates."""
+"""Defines ``league exploiters`` and ``gates``, which show candidates' gates and certificates."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def gates(context: LeagueContext, candidate: Candidate = None, out: Out = None) 
 
 
 def _learning_generations(client: MatchmakerClient) -> list[Generation]:
-    """The generations that are learning now, or were learning when the run ended."""
+    """Returns the generations that are learning now, or were learning when the run ended."""
     live = client.players(kinds=[PlayerKind.LIVE], states=[PlayerState.ACTIVE])
     names = [
         GenerationName.parse(player.name).learner for player in live if player.role in EXPLOITING
@@ -113,8 +113,8 @@ def _learning_row(generation: Generation) -> tuple[str, ...]:
 
 
 def _exploiter_rows(gate: CandidateGate) -> list[tuple[str, ...]]:
-    """Returns a line for each victim that the candidate has met. If it has met none, the only line
-    is for its first victim.
+    """Returns a row for each victim that the candidate has met. If it hasn't met any victim, the
+    only row is for the first victim.
     """
     generation = gate.generation
     assert generation is not None

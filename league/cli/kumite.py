@@ -1,4 +1,6 @@
-"""``kumite``: the programs of an installed package, as ``bin/`` has them in a clone."""
+"""Defines ``kumite``, with which an installed package runs the programs that a clone has in
+``bin/``.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ PROGRAMS = {
     "matchmaker": ("matchmaker", "serves one league, as bin/matchmaker"),
     "evaluator": ("evaluator", "plays a league's clean matches, as bin/evaluator"),
 }
-"""The module of each program, and what the program does, by the word after ``kumite``."""
+"""Each program's module and description, by the word after ``kumite``."""
 
 
 def main() -> int:
-    """Runs the program that the first argument names, with the rest of the arguments."""
+    """Runs the program that the first argument names, with the other arguments."""
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
-    if name in PROGRAMS:  # as the launchers of bin/ do
+    if name in PROGRAMS:  # sets the environment as the launchers in bin/ do
         own = {**os.environ, "PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
         own["KUMITE_PATH"] = os.environ.get("PYTHONPATH") or os.environ.get("KUMITE_PATH", "")
         words = [sys.executable, "-m", PROGRAMS[name][0], *sys.argv[2:]]

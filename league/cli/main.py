@@ -1,9 +1,9 @@
-"""``bin/league``: commands that show a league and change it.
+"""Runs ``bin/league``, whose commands show a league and change it.
 
-Packages add commands through the entry point group ``kumite.commands``. The entry point's name is
-the command. Its value is a function with typer's annotations, or a `typer.Typer`. If the
-`typer.Typer` has a command of that name, this command is added, otherwise the whole app. The
-function returns the exit status (None is 0), and its docstring is the command's help.
+Packages add commands through the entry point group ``kumite.commands``. An entry point's name is
+the command. Its value is a function with typer's annotations, or a `typer.Typer` app. If the app
+has a command of that name, only this command is added, and otherwise the whole app. A function
+returns the exit status (None means 0), and its docstring is the command's help.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ _converted: Any = functools.cache(typer.main.get_command)  # once for all comman
 
 
 class CommandGroup(TyperGroup):
-    """Kumite's and other packages' commands. A call loads only its command, the help loads all."""
+    """Finds the commands of Kumite and of other packages. Running a command loads only this
+    command, but showing the help loads all.
+    """
 
     @functools.cached_property
     def points(self) -> dict[str, EntryPoint]:
-        """The entry points by command. If two have the same name, Kumite's own command wins."""
+        """The entry points by command. Kumite's own commands take precedence over others."""
         ours = distribution("kumite").entry_points.select(group=GROUP)
         return {point.name: point for point in (*entry_points(GROUP), *ours)}
 
@@ -55,7 +57,7 @@ class CommandGroup(TyperGroup):
         loaded = _converted(target)
         command = getattr(loaded, "commands", {}).get(cmd_name, loaded)
         command.name = cmd_name
-        # typer's list of commands ignores an app's heading and keeps a docstring's line breaks
+        # typer's list of commands would ignore an app's heading and keep a docstring's line breaks
         command.rich_help_panel = command.rich_help_panel or target.rich_help_panel
         summary = command.short_help or (command.help or "").partition("\n\n")[0]
         command.short_help = " ".join(summary.split())
@@ -86,10 +88,11 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit status. An error is one sentence on stderr."""
-    # torch reads this when it is loaded. Two busy threads on two cores are slower than one thread.
+    """Runs a command and returns its exit status. An error is printed as a sentence to stderr."""
+    # torch reads this variable when it is loaded. On two busy cores, two threads are slower than a
+    # single thread.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    if isinstance(sys.stdout, io.TextIOWrapper):  # it may be unable to encode a worker's words
+    if isinstance(sys.stdout, io.TextIOWrapper):  # it may be unable to encode a worker's text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = app(
@@ -99,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         sys.stdout.flush()
         return int(status or 0)
-    except NotFound as error:  # the user named something that does not exist: a wrong argument
+    except NotFound as error:  # something that the user named doesn't exist: a wrong argument
         return _fail(str(error), InvalidInput.exit_code)
     except LeagueError as error:
         return _fail(str(error), error.exit_code)

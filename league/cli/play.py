@@ -1,7 +1,7 @@
-"""``league demo``, ``replay`` and ``record``: plays matches, keeps them, and shows them again.
+"""Defines ``league demo``, ``replay`` and ``record``, which play, keep and show matches.
 
-On a terminal the commands draw a match. Elsewhere they list its events. A demo is recorded before
-it is shown.
+On a terminal the commands draw a match. Elsewhere they list its events. A demo is played to its end
+before it is shown.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ Disturb = Annotated[
 
 LONGEST_GAP_SECONDS = 0.1
 HARD_HIT = 12.0
-"""Least damage within one frame, in points, for which a hit is shown as an event."""
+"""Smallest damage in a frame, in points, for which a hit is shown as an event."""
 TOTALS = (
     *("damage_dealt", "knockouts", "falls", "attacks", "hits", "jumps", "dodges"),
     *("payoff", "reward"),
 )
-"""Numbers of a match that its last lines show."""
+"""Stats that are shown at the end of a match."""
 REPLAYS = ("match", "seat 0", "seat 1", "won by", "frames#")
 SCORES = "player opponent seat matches# wins# draws# losses# score# low# high#"
 MEANS = ("damage_dealt", "damage_taken", "knockouts", "falls", "falls_unhit")
-"""Totals of PLAYER whose mean over matches `record` prints, where the game has them."""
+"""Stats of PLAYER whose means `record` prints, if the game has them."""
 
 
 @app.command(cls=LeagueCommand)
@@ -153,7 +153,7 @@ def _replay_row(path: Path) -> tuple[str, ...]:
 
 
 def _show(played: Replay, speed: float) -> None:
-    """Shows a match to its end, or to Ctrl-C: in real time (times `speed`) on a terminal."""
+    """Shows a match to its end or until Ctrl-C. A terminal shows it in real time, times `speed`."""
     from league.games.base import CHOICE
     from league.replay import Playback
 
@@ -164,7 +164,7 @@ def _show(played: Replay, speed: float) -> None:
         is_choice = game.spec.action_kind == CHOICE
 
         def clock(frame: int) -> str:
-            """The time of a frame, or the number of a choice."""
+            """Returns the time of a frame, or the number of a choice."""
             seconds = frame / game.spec.frames_per_second
             return str(frame) if is_choice else f"{int(seconds // 60)}:{seconds % 60:04.1f}"
 
@@ -183,14 +183,14 @@ def _show(played: Replay, speed: float) -> None:
         shown = {key: f"{round(stats[key], 2) + 0.0:.12g}" for key in TOTALS if key in stats}
         totals = [f"{key.replace('_', ' ')} {value}" for key, value in shown.items()]  # no -0
         print(f"{name}\t{', '.join(totals)}")
-    for line in events if is_choice else ():  # the screen that showed them is gone
+    for line in events if is_choice else ():  # the screen that showed the events is gone
         print(line)
 
 
 def _print_moments(
     playback: Playback, names: Sequence[str], clock: Callable[[int], str], *, boards: bool
 ) -> None:
-    """Prints the events of each frame, and with `boards` the text that the game draws."""
+    """Prints the events of each frame, and with `boards` also the game's text, such as a board."""
     for frame, happened in _moments(playback, names):
         for event in happened:
             print(f"{clock(frame['frame'])}\t{event}", flush=True)
@@ -202,7 +202,7 @@ def _print_moments(
 def _draw(
     playback: Playback, names: Sequence[str], clock: Callable[[int], str], speed: float
 ) -> list[str]:
-    """Draws at the game's pace, with fewer frames when drawing is too slow. Returns the events."""
+    """Draws at the game's pace, and skips frames if drawing is too slow. Returns the events."""
     from rich.console import Console
     from rich.live import Live
 
@@ -221,7 +221,7 @@ def _draw(
                 size = (console.size.width, console.size.height)
                 live.update(view.draw(events, size), refresh=True)
                 drawn_at = time.monotonic()
-            due = max(due, now - LONGEST_GAP_SECONDS)  # after a halt, the drawing does not catch up
+            due = max(due, now - LONGEST_GAP_SECONDS)  # doesn't hurry after an interruption
             time.sleep(max(0.0, due - time.monotonic()))
     return events
 
@@ -229,7 +229,7 @@ def _draw(
 def _moments(
     playback: Playback, names: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Yields each frame as the game draws it, with the events since the frame before.
+    """Yields each frame in the form for drawing, with the events since the previous frame.
 
     In a game of choices the last frame shows how the match ended.
     """
@@ -240,7 +240,7 @@ def _moments(
     game, before, legal_2A = playback.game, dict[str, Any](), None
 
     def choices() -> list[str]:
-        """Lists each seat's choice in the last frame, if it had any."""
+        """Lists the last frame's choices of the seats that had several legal choices."""
         done_N2A = game.played_N2A()
         if legal_2A is None or done_N2A is None:
             return []
@@ -262,7 +262,7 @@ def _moments(
 
 
 def _hits(before: dict[str, Any], now: dict[str, Any], names: Sequence[str]) -> Iterator[str]:
-    """Knock-outs and hard hits, in games whose players have stocks and damage."""
+    """Yields knock-outs and hard hits, in games whose players have stocks and damage."""
     players = zip(before.get("players", ()), now.get("players", ()), strict=True)
     for name, other, (old, new) in zip(names, reversed(names), players, strict=False):
         hit = new["damage"] - old["damage"]
@@ -330,7 +330,7 @@ def record(
 def _scores(
     played: Sequence[tuple[float, Mapping[str, float]]], means: Sequence[str]
 ) -> Iterator[str]:
-    """Yields the table cells for some matches, each given by the player's outcome and totals."""
+    """Yields the table cells for matches, which are given by the player's outcome and totals."""
     outcomes = [outcome for outcome, _ in played]
     total, matches = sum(outcomes), len(outcomes)
     yield str(matches)

@@ -1,4 +1,4 @@
-"""``league player``: serves a file or a snapshot as a player of other people's leagues."""
+"""Defines ``league player``, which serves a file or a snapshot to other people's leagues."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def player(
     blobs: Blobs = None,
     assignments: Assignments = None,
 ) -> None:
-    """Serves a player to other people's leagues, which get its keys and not its code. Ctrl-C ends
+    """Serves a player to other people's leagues, which get its keys but not its code. Ctrl-C ends
     it.
     """
     from league.agent.rival_bundles import state_folder
     from league.contest.members import Finder
-    from league.contest.player_server import PlayerServer, find_player  # it loads torch
+    from league.contest.player_server import PlayerServer, find_player  # this loads torch
     from league.security.settings import SecuritySettings
     from league.settings.base import resolve
 

@@ -1,4 +1,4 @@
-"""`bin/league showdown`: the simulator, and battles on a server."""
+"""Defines ``bin/league showdown``, which installs the simulator and plays battles on a server."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ function asText() {{
 </script>
 <script src="https://play.pokemonshowdown.com/js/replay-embed.js" onerror="asText()"></script>
 """
-"""The page of a saved replay, in Showdown's own form. Showdown's script draws the log. Without the
-script, the page shows the log as text.
+"""The page of a saved replay, in Showdown's own format. Showdown's script draws the log. If the
+script can't be loaded, the page shows the log as text.
 """
 
 LOGIN_SECONDS = 60
-"""Seconds that the login may take. poke-env's own limit of five seconds is too short for a
-server that has just started on a busy machine.
+"""Seconds that a login may take. poke-env's own limit of five seconds is too short for a server
+that has just started on a busy machine.
 """
 
 app = typer.Typer(
@@ -63,9 +63,10 @@ def _group() -> None:
 
 @app.command()
 def install() -> None:
-    """Installs Showdown's simulator by npm, about 100 MB, and poke-env by pip, or repairs them.
+    """Installs or repairs Showdown's simulator (by npm, about 100 MB) and poke-env (by pip).
 
-    Set the environment variable KUMITE_SHOWDOWN to use another folder than the one in your cache.
+    To use another folder than the default in your cache, set the environment variable
+    KUMITE_SHOWDOWN.
     """
     from league.games.showdown import install as installation
 
@@ -102,7 +103,7 @@ def play(
     assignments: Assignments = None,
     seed: Seed = 0,
 ) -> None:
-    """Lets a player battle a person who challenges it on a Showdown server of this machine."""
+    """Lets a player battle a person who challenges it on this machine's Showdown server."""
     from league.agent.snapshot import load_snapshot, read_card
     from league.cli.showdown_member import MemberOnServer
     from league.contest.members import Finder, check_plays
@@ -157,7 +158,7 @@ def replay(
     game: GameName = None,
     assignments: Assignments = None,
 ) -> None:
-    """Writes a recorded battle as a page that Showdown's replay player draws."""
+    """Writes a recorded battle as a page that Showdown's replay player shows."""
     from league.contest.recordings import find_replay
 
     found = find_replay(League(run_dir=run_dir), match, game, assignments or ())

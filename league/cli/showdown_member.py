@@ -1,4 +1,4 @@
-"""A league member on a Showdown server: it accepts a person's challenges and plays them."""
+"""Connects a member of a league to a Showdown server, where it accepts a person's challenges."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SEAT = "member"
 
 
 class MemberOnServer(Player):
-    """Plays battles as a bot or as a network, only one battle at a time.
+    """Plays battles as a bot or with a network, one battle at a time.
 
     Args:
         name: account name on the server, up to 18 letters.
         battle_format: one of `FORMATS`.
         port: port of the server on this machine.
-        bot: the bot that plays, or None.
-        load: returns the network that plays if no bot does.
+        bot: index of the bot that plays, or None.
+        load: returns the network that plays if there is no bot.
         team: the packed team, for formats in which players bring a team.
         seed: seed of all random choices.
     """
@@ -67,11 +67,11 @@ class MemberOnServer(Player):
         )
 
     def choose_move(self, battle: AbstractBattle) -> Any:
-        """The member's choice, as poke-env sends it."""
+        """Returns the member's choice in the form that poke-env sends."""
         return _Words(f"/choose {self._words(battle)}")
 
     def teampreview(self, battle: AbstractBattle) -> str:
-        """The member's team."""
+        """Returns the member's choice of its team."""
         return f"/{self._words(battle)}"
 
     def _words(self, battle: AbstractBattle) -> str:
@@ -86,13 +86,14 @@ class MemberOnServer(Player):
             view_V = np.zeros(self._writer.width, np.float32)
             self._writer.write(battle, view_V)
             shown = self._kind.shown(legal_A).astype(np.float32)
-            seen_O = np.concatenate([np.ones(1, np.float32), shown, view_V])  # as the game shows it
+            # This is the observation of `ShowdownGame`.
+            seen_O = np.concatenate([np.ones(1, np.float32), shown, view_V])
             action = int(self._policy.act(seen_O[None], legal_A[None])[0].argmax())
         return self._kind.words(battle, action)
 
 
 class _Words:
-    """A message in the form of poke-env's orders."""
+    """Holds a message in the form of poke-env's orders."""
 
     def __init__(self, message: str) -> None:
         self.message = message

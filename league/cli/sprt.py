@@ -1,4 +1,4 @@
-"""``league sprt``: whether matches decide between two hypotheses, and how many more are needed."""
+"""Defines ``league sprt``: a sequential test of two hypotheses, and forecasts of its length."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _test(given: dict[str, Any], *, by_match: bool) -> Test:
     """Returns the test that the flags describe.
 
     Raises:
-        InvalidInput: the flags describe no test, or two tests.
+        InvalidInput: the flags don't describe exactly one test.
     """
     from league.stats.gates import BernoulliTest, MultinomialTest
 
@@ -143,7 +143,7 @@ def _numbers(text: str, test: Test) -> list[int]:
 
 
 def _report(gate: Gate, truths: list[float]) -> dict[str, Any]:
-    """Returns all results of a test with all digits.
+    """Returns all results of a test, with all digits.
 
     Args:
         gate: the test and its counts.
@@ -181,7 +181,7 @@ def _report(gate: Gate, truths: list[float]) -> dict[str, Any]:
 
 
 def _lines(gate: Gate, report: dict[str, Any]) -> list[tuple[str, str]]:
-    """The report as lines of name and value."""
+    """Returns the report as lines of name and value."""
     from league.stats.gates import amount
 
     cells = gate.test.cells

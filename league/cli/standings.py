@@ -1,4 +1,4 @@
-"""``league ratings``, ``players``, ``payoff``, ``leaderboard export``: how strong players are."""
+"""Defines ``league ratings``, ``players``, ``payoff`` and ``leaderboard export``."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def payoff(
 
 
 def _print_matrix(cells: Sequence[PayoffCell], order: Sequence[str], title: str) -> None:
-    """Prints a matrix with the best players first. Its columns are the best players that fit."""
+    """Prints a matrix with the best players first. Columns that don't fit are left out."""
     names = [*order, *sorted({cell.row for cell in cells} - set(order))]
     stakes, met = Stakes.of(cells), {(cell.row, cell.column): cell for cell in cells}
 
@@ -178,7 +178,7 @@ def _print_matrix(cells: Sequence[PayoffCell], order: Sequence[str], title: str)
 
 @leaderboard.callback()
 def _group() -> None:
-    """Makes typer keep the name `export`, though it is the only command."""
+    """Makes typer keep the name `export`, although there is only one command."""
 
 
 @leaderboard.command(cls=PastLeagueCommand)
@@ -193,7 +193,9 @@ def export(
         str | None, typer.Option(help="Heading (default: the run folder's name, or the address).")
     ] = None,
 ) -> None:
-    """Writes ratings with intervals and greedy results. json and html add payoffs and shares."""
+    """Writes ratings with intervals and greedy results. The formats json and html also have payoffs
+    and shares.
+    """
     league = context.league
     from league.views.leaderboard import FORMATS, gather
 

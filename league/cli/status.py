@@ -1,4 +1,4 @@
-"""``league status``, ``watch`` and ``match``: events of a league, and their reasons."""
+"""Defines ``league status``, ``watch`` and ``match``: a league's state, events and matches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHARES = "player category configured# expected# realised# matches#"
 SINCE = " since_change# matches_since#"
 CANDIDATES = "candidate weight# chance# drawn"
 SPARED = "rate leases player step"
-"""Columns of workers that a narrow terminal leaves out."""
+"""Columns of workers that are left out on a narrow terminal."""
 MOST_CANDIDATES = 15
 NOT_SERVING = 5
 """Exit status of `league status` while the service is not serving. No error has this status."""
@@ -40,7 +40,7 @@ NOT_SERVING = 5
 def status(context: LeagueContext, as_json: AsJson = False) -> int:
     """Shows health, log, disk, open leases and gates, workers, and shares of opponents.
 
-    The exit status is 5 while the service's health is NOT_SERVING.
+    The exit status is 5 if the service's health is NOT_SERVING.
     """
     with context.league.connect() as client:
         shown, gates = client.status(), client.gates(open_only=True)
@@ -71,7 +71,7 @@ def status(context: LeagueContext, as_json: AsJson = False) -> int:
 
 
 def _facts(league: LeagueStatus) -> Iterator[tuple[str, str]]:
-    """The league in a few lines of name and value."""
+    """Yields facts about the league as names and values."""
     vitals = league.vitals
     has_free = vitals.disk_free_bytes >= 0
     free = f", {decimal(vitals.disk_free_bytes)} free on its disk" if has_free else ""
@@ -101,7 +101,7 @@ def _facts(league: LeagueStatus) -> Iterator[tuple[str, str]]:
 
 
 def _set_aside(client: MatchmakerClient) -> Iterator[str]:
-    """The rivals in quarantine, and why their newest match failed if it did."""
+    """Yields a sentence for each rival in quarantine, and the reason if its last match failed."""
     for player in client.players(states=[PlayerState.QUARANTINED]):
         if player.kind is PlayerKind.RIVAL:
             newest, _ = client.matches(player=player.name, limit=1)
@@ -111,7 +111,7 @@ def _set_aside(client: MatchmakerClient) -> Iterator[str]:
 
 
 def _gate_line(gate: CandidateGate) -> str:
-    """An open gate: its candidate, and the counts against its present victim."""
+    """Returns a line about an open gate: its candidate, the current victim, and their counts."""
     test = gate.playing or gate.victims[0]
     counts = f"{test.wins}-{test.draws}-{test.losses}"
     return f"{gate.candidate} against {test.victim}, {counts} so far"
@@ -155,7 +155,7 @@ def watch(
 
 
 def event_line(event: Event) -> str:
-    """An event as one tab-separated line."""
+    """Returns an event as a tab-separated line."""
     match_id = _data(event).get("match_id")
     text = f"{event.text} (match {match_id})" if match_id else event.text
     return f"{event.position}\t{when(event.at)}\t{event.kind}\t{plain(text)}"
@@ -177,7 +177,7 @@ def match(
         str, typer.Argument(metavar="ID", help="A match id, or its beginning (see `watch`).")
     ],
 ) -> None:
-    """Shows all that the log knows of a match, and why it was made."""
+    """Shows everything that the log knows about a match, and why it was made."""
     with context.league.connect() as client:
         record = client.match(match_id)
     why = json.loads(record.why_json or "{}")
@@ -197,7 +197,7 @@ def match(
 
 
 def _match_facts(record: MatchRecord) -> Iterator[tuple[str, str]]:
-    """The players, the lease, the outcome, and the numbers of each seat."""
+    """Yields facts about a match: the players, the lease, the outcome, and each seat's stats."""
     assigned, result = record.assignment, record.result
     yield "match", f"{assigned.match_id}, number {assigned.ordinal} of the league"
     for seat, player in enumerate(assigned.seats):
@@ -227,7 +227,7 @@ def _match_facts(record: MatchRecord) -> Iterator[tuple[str, str]]:
 
 
 def _reasons(record: MatchRecord, why: dict[str, Any]) -> Iterator[str]:
-    """How the matchmaker drew the opponent, in sentences."""
+    """Yields sentences on how the matchmaker drew the opponent."""
     if not why:
         yield "the log has no record of the draw"
         return

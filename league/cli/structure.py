@@ -1,4 +1,4 @@
-"""``league structure``: who is worth playing, how much is cyclic, who is a copy."""
+"""Defines ``league structure``: who is worth playing, how much is cyclic, and who is a copy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CYCLES = "first beats who_beats and_back# p_value# games#"
 CLUSTERS = "cluster# nash# nash_low# nash_high# players# members"
 SPARED = "games in_support cluster alpha_low alpha_high alpha_rank nash_low nash_high rating"
 SHOWN_MASS = 0.01
-"""A cluster of a single player is listed if its mass's interval reaches up to this value."""
+"""A cluster of a single player is listed if the interval of its mass reaches this value."""
 Groups = tuple[str, str] | None
 
 
@@ -107,8 +107,8 @@ def _write_json(
 def print_structure(
     structure: Structure, ratings: Sequence[Rating], top: int, versus: Groups, unit: str = "payoff"
 ) -> None:
-    """Prints a summary, then players, three-cycles and clusters, up to `top` lines of each. `unit`
-    is the unit of payoffs.
+    """Prints a summary, then players, three-cycles and clusters, with up to `top` lines each.
+    `unit` is the unit of payoffs.
     """
     from league.stats.structure.clusters import WITHIN
 
