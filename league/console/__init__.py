@@ -1,1 +1,1 @@
-"""Things that all commands share: flags, tables and words on a terminal."""
+"""Provides parts that all commands share: flags, tables, and text for a terminal."""

@@ -1,4 +1,4 @@
-"""Headings and flags that commands share, and a command class for flags with several values."""
+"""Defines headings and flags that commands share, and a class for flags with several values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from league.players import Book
 
 
 class Heading(StrEnum):
-    """Headings of commands in ``bin/league --help``, in their order."""
+    """Lists the headings of commands in ``bin/league --help``, in order."""
 
     TRAIN = "Train"
     LOOK = "Look at a league"
@@ -62,8 +62,8 @@ Assignments = Annotated[
 
 
 class SeveralValues(TyperCommand):
-    """Lets repeatable options take several values: ``--players a b`` is ``--players a
-    --players b``.
+    """Lets repeatable options take several values: ``--players a b`` means ``--players a --players
+    b``.
     """
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyrefly: ignore[bad-override]
@@ -86,6 +86,6 @@ class SeveralValues(TyperCommand):
 
 
 def check_png(file: Path | None) -> None:
-    """Raises `InvalidInput` for a picture's name that does not end in .png."""
+    """Raises `InvalidInput` if a picture's file name doesn't end in .png."""
     if file is not None and file.suffix != ".png":
         raise InvalidInput(f"{file} can't be drawn: name a file that ends in .png")

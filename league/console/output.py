@@ -1,4 +1,4 @@
-"""Prints for commands: rich tables on a terminal, tab-separated lines for other programs."""
+"""Prints the output of commands: tables on a terminal, tab-separated lines for other programs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from league.console.text import Words, plain, share, when
 __all__ = ["operator", "plain", "print_pairs", "print_table", "share", "when"]
 
 SECONDS_APART = 10.0
-"""Seconds between two lines of progress that go to a file or another program."""
+"""Seconds between two lines of progress if they go to a file or another program."""
 
 
 def is_terminal() -> bool:
-    """Whether the output goes to a terminal."""
+    """Returns whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 
 def say(text: str) -> None:
-    """Prints a message for the person to stderr, apart from the output."""
+    """Prints a message for the user to stderr, separate from the output."""
     print(plain(text), file=sys.stderr, flush=True)
 
 
 def operator() -> str:
-    """Who gives a command, for the log: ``user@host``."""
+    """Returns the user who gives a command, for the log: ``user@host``."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
@@ -39,8 +39,8 @@ def operator() -> str:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """Shows progress. On a terminal, each line replaces the line before. Elsewhere, a new line is
-    printed every few seconds.
+    """Yields a function that shows a line of progress. On a terminal, each line replaces the
+    previous line. Elsewhere, a line is printed every few seconds.
     """
     said_at = time.monotonic()
 
@@ -67,14 +67,16 @@ def print_table(
     caption: str = "",
     spared: str | Sequence[str] = (),
 ) -> None:
-    """Prints a line per row. Without a terminal, headings and values are separated by tabs.
+    """Prints a table. Without a terminal, headings and values are separated by tabs.
 
-    On a narrow terminal, some columns are left out, and a message names them.
+    On a narrow terminal, some columns are left out, and the caption names them.
 
     Args:
+        title: title of the table on a terminal.
         columns: headings. A ``#`` at the end marks numbers, which a terminal aligns to the right.
-        caption: shown below the table on a terminal.
-        spared: columns that a narrow terminal leaves out, in this order.
+        rows: cells of each row.
+        caption: text below the table on a terminal.
+        spared: columns to leave out on a narrow terminal, in this order.
     """
     heads, spared = (one.split() if isinstance(one, str) else one for one in (columns, spared))
     names = [plain(head.rstrip("#")) for head in heads]
@@ -114,7 +116,7 @@ def print_table(
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    """Prints lines of ``name  value``, aligned on a terminal, tab-separated elsewhere."""
+    """Prints lines of names and values, aligned on a terminal and tab-separated elsewhere."""
     listed = [(plain(name), plain(value)) for name, value in pairs]
     width = max((len(name) for name, _ in listed), default=0)
     for name, value in listed:

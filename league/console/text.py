@@ -1,4 +1,4 @@
-"""Formats values as short texts, and makes texts from strangers safe for a terminal."""
+"""Formats values as short texts, and makes untrusted text safe for a terminal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SPEEDS = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matche
 
 
 class Words(Text):
-    """A text for a terminal. It has no markup, and nothing in it steers the terminal.
+    """Holds text for a terminal, without markup and control characters.
 
-    The live view and the tables that commands print use it. Text from a worker, or from a log that
+    The live view and the tables of commands use it, because text from a worker, or from a log that
     an earlier version wrote, may contain anything.
     """
 
@@ -32,7 +32,7 @@ class Words(Text):
 
 
 def when(seconds: float) -> str:
-    """Returns Unix seconds as UTC text, "" for 0."""
+    """Returns a Unix time as text in UTC, or "" for 0."""
     if seconds <= 0:
         return ""
     try:
@@ -42,12 +42,12 @@ def when(seconds: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Returns a percentage, "" if `whole` is 0."""
+    """Returns a part as a percentage, or "" if `whole` is 0."""
     return f"{100 * part / whole:.1f}%" if whole else ""
 
 
 def percent(value: float | None) -> str:
-    """Returns a share as text with a space before its sign, "" for None."""
+    """Returns a share as a percentage, with a space before the percent sign, or "" for None."""
     return "" if value is None else f"{100 * value:.1f} %"
 
 
@@ -63,12 +63,14 @@ def speed(metrics: Mapping[str, float]) -> str:
 
 
 def number(value: float) -> str:
-    """Formats a number: «0.53», «12.4», «312», and from a million on «3e+07»."""
+    """Formats a number, such as «0.53», «12.4» or «312», and from a million «3e+07»."""
     return f"{value:.{_digits(value)}f}" if abs(value) < 1e6 else f"{value:.0e}"
 
 
 def measured(mean: Measured) -> str:
-    """Returns «1.20 ±0.15», «1.20 (0.95–1.50)» if the interval's middle is elsewhere, or «1.20»."""
+    """Returns «1.20 ±0.15», or «1.20 (0.95–1.50)» if the interval is asymmetric, or «1.20» without
+    an interval.
+    """
     if not math.isfinite(mean.low):
         return number(mean.value)
     digits = _digits(mean.value)
@@ -83,7 +85,7 @@ def interval(mean: Measured) -> str:
 
 
 def at_least(value: float) -> str:
-    """Formats a lower bound, rounded down: «+0.41». The text for -inf is ""."""
+    """Formats a lower bound, rounded down, such as «+0.41». Returns "" for -inf."""
     return "" if math.isinf(value) else f"{math.floor(100 * value) / 100:+.2f}"
 
 

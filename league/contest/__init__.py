@@ -1,1 +1,1 @@
-"""Leagues, their members and mixtures, and the matches that commands play."""
+"""Finds leagues and their members for commands, and plays the commands' matches."""

@@ -1,4 +1,4 @@
-"""Commands about a league: flags that name it, and the league that they mean."""
+"""Defines commands about a league: the flags that name a league, and classes that find it."""
 
 from __future__ import annotations
 
@@ -43,15 +43,13 @@ AT = TyperOption(
 
 
 class LeagueContext(typer.Context):
-    """The context of a `LeagueCommand`, with the league that its flags name."""
+    """Holds the context of a `LeagueCommand`, with the league that its flags name."""
 
     league: League
 
 
 class LeagueCommand(TyperCommand):
-    """A command about a league. It has the flags `LEAGUE`, and its function takes a
-    `LeagueContext`.
-    """
+    """Adds the flags `LEAGUE` to a command, whose function takes a `LeagueContext`."""
 
     context_class = LeagueContext
     flags: tuple[TyperOption, ...] = LEAGUE
@@ -66,10 +64,10 @@ class LeagueCommand(TyperCommand):
 
 
 class PastLeagueCommand(LeagueCommand):
-    """A `LeagueCommand` that can show an earlier state of the league."""
+    """Lets a `LeagueCommand` show an earlier state of the league."""
 
     flags = (*LEAGUE, AT)
 
 
 class SeveralPlayers(SeveralValues, LeagueCommand):
-    """A `LeagueCommand` that takes several players after a flag."""
+    """Lets a `LeagueCommand` take several players after a flag."""

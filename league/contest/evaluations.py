@@ -1,4 +1,4 @@
-"""Evaluations that a command asks for: clean matches that the run's evaluators play."""
+"""Requests evaluations, clean matches that the run's evaluators play, and shows their reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from league.rpc.client import MatchmakerClient
 from league.runs.blobs import SUFFIX, BlobFolder
 
 MEANS = ("damage_dealt", "damage_taken", "knockouts", "falls", "pickups", "payoff")
-"""Means that the table shows, where the game has them."""
+"""Stats whose means the table shows, if the game has them."""
 
 
 def ask(
@@ -35,9 +35,12 @@ def ask(
     """Asks the run's evaluators for clean matches and prints the evaluation's number.
 
     Args:
-        player: a member, a mixture or weights files.
+        player: a member, a mixture or a weights file.
         against: opponents, by default every bot.
-        wait: whether to wait until the matches are played, and then print the report.
+        matches: matches against each opponent. An odd number is rounded up.
+        book: the kind of matches.
+        game: the flag `--game`.
+        wait: whether to wait until the matches have been played, and then print the report.
         as_json: whether to print the report as JSON.
 
     Returns:
@@ -73,7 +76,7 @@ def ask(
 
 
 def _in_league(league: League, client: MatchmakerClient, who: str, game: str | None) -> str:
-    """Returns a name or a mixture, with each weights file replaced by a player of the league."""
+    """Returns a name or a mixture, in which players of the league replace weights files."""
     shares: dict[str, float] = {}
     for name, share in mixture_of(who).items():
         known = _registered(league, client, Path(name), game) if name.endswith(SUFFIX) else name
@@ -82,10 +85,10 @@ def _in_league(league: League, client: MatchmakerClient, who: str, game: str | N
 
 
 def _registered(league: League, client: MatchmakerClient, file: Path, game: str | None) -> str:
-    """Returns the player that has a file's weights. The weights are uploaded if the league is named
-    by its address.
+    """Returns the player with a file's weights. If the league has no such player, registers one.
 
-    A new player is held out of all training, like the players of `import`.
+    A new player is held out of all training, like the players of `import`. Its weights are uploaded
+    if the league is named by its address, and otherwise copied to the run's folder.
     """
     from league.agent.snapshot import load_snapshot
 
@@ -118,8 +121,7 @@ def _registered(league: League, client: MatchmakerClient, file: Path, game: str 
 
 
 def follow(client: MatchmakerClient, number: int) -> Report:
-    """Waits until an evaluation is no longer open, shows progress on a terminal, and returns the
-    report."""
+    """Waits until an evaluation is no longer open, and shows the progress. Returns the report."""
     report = client.report(number)
     with progress() as draw:
         for report in client.watch_reports(number):
@@ -134,7 +136,7 @@ def line_of(report: Report) -> str:
 
 
 def show(report: Report, *, as_json: bool = False) -> int:
-    """Prints a report. `as_json` prints all fields as JSON. Returns the exit status: 1 if the
+    """Prints a report, with `as_json` as JSON with all fields. Returns the exit status: 1 if the
     evaluation was cancelled, else 0.
     """
     one = report.evaluation

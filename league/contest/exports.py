@@ -13,12 +13,12 @@ from league.games.base import GameSpec
 from league.games.settings import GameSettings, check_game_of_file
 
 FORMATS = {"sb3": ".zip", "onnx": ".onnx", "folder": "", "ai2": ".py"}
-"""Formats of exports, and the endings that mean them."""
+"""Formats of exports, with their file name endings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """An export that has been written. `step` is the step of its newest snapshot."""
+    """Describes an export that was written. `step` is the step of its newest snapshot."""
 
     name: str
     format: str
@@ -27,7 +27,7 @@ class Export:
 
 
 def format_of(path: Path) -> str:
-    """Returns the format with a path's ending. Raises `ConfigError` if no format has it."""
+    """Returns the format that a path's ending means. Raises `ConfigError` for other endings."""
     for name, ending in FORMATS.items():
         if ending == path.suffix.lower():
             return name
@@ -43,12 +43,12 @@ def export(
         finder: finds the player.
         player: a snapshot, a live player or a weights file. For ai2 it may be a mixture.
         out: the file or folder to write.
-        format: a name of `FORMATS`, by default the format of the ending of `out`.
-        greedy: whether an agent for ai2 takes the likeliest keys.
+        format: a name in `FORMATS`, by default the format that the ending of `out` means.
+        greedy: whether an agent for ai2 takes the likeliest keys instead of sampling.
 
     Raises:
-        ConfigError: no format has the ending of `out`.
-        InvalidInput: the player has no weights, or does not suit the format.
+        ConfigError: the ending of `out` means no format.
+        InvalidInput: the player has no weights, or doesn't suit the format.
         NotFound: there is no such player.
         VersionMismatch: the game's rules have changed.
     """
@@ -94,7 +94,7 @@ def load(member: Member) -> tuple[PlayingNetwork, SnapshotCard]:
 
 
 def _spec(settings: GameSettings, member: Member, card: SnapshotCard) -> GameSpec:
-    """The spec of the snapshot's game, with the run's settings where the run plays that game."""
+    """Returns the spec of the snapshot's game, with the run's settings if the run plays it."""
     if settings.name != card.game:
         check_game_of_file(card.game, {})
         settings = game_settings(card.game)

@@ -1,4 +1,4 @@
-"""Imports snapshots of another run into a running league, as anchors at their ratings."""
+"""Imports snapshots of another run into a running league, as anchors with fixed ratings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from league.runs.blobs import BlobFolder
 
 @dataclass(frozen=True)
 class Imported:
-    """An imported snapshot, and its rating in the run that it comes from."""
+    """Holds an imported snapshot, and its rating in the run that it comes from."""
 
     anchor: Player
     origin: Rating
@@ -38,8 +38,8 @@ def import_snapshots(
         league: a running league, named by its folder.
         source: the folder of the other run.
         patterns: names of snapshots, or shell patterns.
-        prefix: beginning of the names here, by default the folder's name.
-        sample: whether learners meet the snapshots too, not only the evaluator.
+        prefix: beginning of the names in this league, by default the source folder's name.
+        sample: whether learners meet the snapshots too. Otherwise only the evaluator does.
 
     Returns:
         The snapshots, best first.
@@ -49,7 +49,7 @@ def import_snapshots(
         Refused: the league is not running.
         NotFound: the other run has no such rated snapshot.
         VersionMismatch: the runs play different games.
-        AlreadyExists: another player has such a name.
+        AlreadyExists: another player has the name of a snapshot.
     """
     if league.address:
         raise InvalidInput("weights go into the run's own folder: name it with --run-dir")
@@ -68,7 +68,7 @@ def import_snapshots(
                 f"{source} plays {game!r} and {into} plays {here!r}: name a run of the same game"
             )
         theirs, ours = BlobFolder(source / "blobs"), BlobFolder(into / "blobs")
-        for rating in chosen:  # first, so that every registered player can be loaded
+        for rating in chosen:  # weights are copied first, so that registered players can be loaded
             if not ours.has(rating.player.digest):
                 ours.put(theirs.get(rating.player.digest))
         imported = [Imported(_anchor(one.player, prefix, sample), one) for one in chosen]
@@ -82,7 +82,7 @@ def import_snapshots(
 
 
 def _chosen(rated: Sequence[Rating], patterns: Sequence[str], source: Path) -> list[Rating]:
-    """Returns the snapshots of these names, best first. Quarantined players stay in their run."""
+    """Returns the snapshots that match the patterns, best first, without quarantined players."""
     names = [
         rating.player.name
         for rating in rated

@@ -1,4 +1,4 @@
-"""Joins a league on another machine, of which only the address is known."""
+"""Joins a league on another machine, given its address."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ HEADING = "Settings of a league on another machine, as its matchmaker sent them 
 def join(
     address: str, credentials: Credentials, assignments: Sequence[str] = (), **waiting: Any
 ) -> Path:
-    """Makes the folder for this machine's own files of a league, with the league's settings.
+    """Makes a folder with the league's settings, for the files of this machine.
 
-    A second call fetches the settings again. The other files stay.
+    A second call fetches the settings again, and keeps the folder's other files.
 
     Args:
         address: HOST:PORT of the matchmaker.
@@ -54,9 +54,10 @@ def join(
 
 
 def _checked(address: str, sent: Tables, assignments: Sequence[str]) -> Sections:
-    """Returns the league's settings, completed with this machine's own sections.
+    """Returns the league's settings, with this machine's own values in the sections that the league
+    doesn't share.
 
-    The game is checked before anything else, because reading its settings imports its code.
+    The game is checked first, because reading a game's settings imports its code.
     """
     tables = {name: dict(sent[name]) for name in SHARED if name in sent}
     game = tables.get("game", {})

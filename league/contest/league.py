@@ -1,7 +1,7 @@
-"""Finds the league that a command asks: a running matchmaker, or the folder of a run.
+"""Connects a command to its league: a running matchmaker, or the folder of a run.
 
-For a finished run, and for an earlier state of a run, the command starts a read-only
-matchmaker over the run's database and stops it at its end, so every command speaks gRPC only.
+For a finished run, or an earlier state of a run, the command starts a read-only matchmaker over the
+run's database, and stops it at the end. So commands need to speak only gRPC.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:  # gRPC and pydantic take a quarter of a second to load
     from league.rpc.client import MatchmakerClient
     from league.security.credentials import Credentials
 
-ROLE = "operator"  # whoever can read the run's tokens could take the strongest of them anyway
+ROLE = "operator"  # a user who can read the run's tokens could use the strongest anyway
 WAIT_SECONDS = 10.0
 SAID_SECONDS, IDLE_SECONDS = 10.0, 60.0
-"""While a command waits until a run's database is open: the time between two messages about the
-wait, and the time without any use of the processor after which the command gives up.
+"""While a command waits for a matchmaker to open a run's database: the time between two messages
+about the wait, and the time without any use of the processor after which the command gives up.
 """
 STOP_SECONDS = 5.0
 
 
 @dataclass
 class League:
-    """The flags that name a league. Without an address and a folder they mean the newest run."""
+    """Holds the flags that name a league. Without address and folder, they mean the newest run."""
 
     address: str | None = None
     run_dir: Path | None = None
@@ -57,7 +57,7 @@ class League:
         Raises:
             InvalidInput: the league is given by an address.
             NotFound: there is no run.
-            VersionMismatch: another version of the project made it.
+            VersionMismatch: another version of the project made the run.
         """
         if self.address:
             raise InvalidInput("an address gives no files of a run: name its folder (run_dir)")
@@ -93,10 +93,11 @@ class League:
             yield client
 
     def require_running(self, then: str) -> None:
-        """Raises `Refused` unless the league's own matchmaker runs. Nothing else can change it.
+        """Raises `Refused` unless the league's own matchmaker runs, because only it can change the
+        league.
 
         Args:
-            then: what to do once the league runs again, for the message.
+            then: the user's next step once the league runs again, for the message.
         """
         if not self.address and finding.live_address(self.folder()) is None:
             raise Refused(
@@ -127,13 +128,14 @@ def _client(address: str, credentials: Credentials) -> MatchmakerClient:
 
 @contextmanager
 def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
-    """The address of a read-only matchmaker over the run's database, while the block runs."""
+    """Runs a read-only matchmaker over the run's database during the block. Yields its address."""
     database = finding.database_of(run_dir)
     command = [sys.executable, "-m", "matchmaker", "--db", str(database), "--read-only"]
     command += ["--port", "0", *(["--at", at] if at is not None else [])]
     tied = [sys.executable, die_with_parent.__file__, str(os.getpid()), *command]
     with tempfile.TemporaryFile("w+") as errors:
-        # Jupyter interrupts a whole process group, and a cell's interrupt must not end the service.
+        # Jupyter interrupts a whole process group, and interrupting a cell must not end the
+        # service.
         process = subprocess.Popen(
             tied, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
         )
@@ -149,9 +151,9 @@ def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
 
 
 def _port_of(process: subprocess.Popen[str], errors: IO[str], database: Path) -> int:
-    """Waits until the process prints ``ready PORT``, and returns the port. Meanwhile `_watch`
-    reports the wait, and kills a process that no longer works. If the process ends first, an error
-    is raised with the process's last line.
+    """Waits until the process prints ``ready PORT``, and returns the port. In the meantime `_watch`
+    reports the wait, and kills a process that makes no progress. If the process ends first, raises
+    an error with the process's last line.
     """
     assert process.stdout is not None
     done = threading.Event()
@@ -177,7 +179,7 @@ def _port_of(process: subprocess.Popen[str], errors: IO[str], database: Path) ->
 
 
 def _watch(process: subprocess.Popen[str], database: Path, done: threading.Event) -> None:
-    """Reports the wait until `done` is set, and kills a process that no longer works."""
+    """Reports the wait until `done` is set, and kills a process that makes no progress."""
     began = worked_at = time.monotonic()
     used = 0.0
     while not done.wait(SAID_SECONDS):
@@ -191,7 +193,9 @@ def _watch(process: subprocess.Popen[str], database: Path, done: threading.Event
 
 
 def _processor_time(pid: int) -> float:
-    """Returns a process's processor time. On systems that do not report it, it always grows."""
+    """Returns a process's processor time. On systems that don't report it, returns a value that
+    always grows.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -25,7 +25,7 @@ from league.replay import BatchRecorder, Bout, Contender, Recipe, Replay
 from league.replay.recorder import keys_for_decision
 
 ROWS = 64
-"""Number of matches at once. More matches cost memory and gain little."""
+"""Number of matches at once. More matches at once cost memory and gain little speed."""
 SHORTEST, LONGEST = 2, 12
 """Smallest and largest number of frames that a mistake lasts (see `play_bouts`)."""
 
@@ -38,16 +38,17 @@ def paired(
     seed: int,
     pupil: str = "",
 ) -> list[Bout]:
-    """Makes matches of two players. The players play each seed twice, with swapped seats. The first
-    seed is `seed`, and the others follow it.
+    """Makes matches of two players, who play each seed twice with swapped seats.
 
     If a player meets itself, each match has its own seed, because swapped seats would repeat the
     match.
 
     Args:
-        bots: for each player `EXTERNAL`, or the index of a bot.
+        first, second: the players.
+        bots: for each player, the index of a bot, or `EXTERNAL`.
         matches: the number of matches.
-        pupil: player that `play_bouts` slows down or disturbs.
+        seed: the first seed. The others count up from it.
+        pupil: name of the player that `play_bouts` slows down or disturbs.
     """
     one = Bout(seats=(first, second), bots=bots, seed=seed, pupil=pupil)
     if (first, bots[0]) == (second, bots[1]):
@@ -72,8 +73,10 @@ def play(
     """Plays bouts of members, like `play_bouts`.
 
     Args:
+        settings: the game.
+        members: all members that play in the bouts.
         bouts, seed, greedy, failures, disturb, rows: as for `play_bouts`.
-        pace: frames for which a bout's `pupil` holds its keys, if it is a bot.
+        pace: frames for which a bout's `pupil` holds its keys, if the pupil is a bot.
 
     Raises:
         InvalidInput: the networks have different frame skips.
@@ -104,10 +107,11 @@ def play(
 
 
 def pace_of(settings: GameSettings, members: Sequence[Member], pace: int = 1) -> int:
-    """Returns the frames between decisions of the members' networks, 1 without networks.
+    """Returns the number of frames between decisions of the members' networks, or 1 without
+    networks.
 
     Raises:
-        InvalidInput: a network does not play this game, or the frames differ.
+        InvalidInput: a network doesn't play this game, or the networks and `pace` differ.
     """
     skips = {}
     for member in members:
@@ -136,7 +140,7 @@ def bouts_of(
         errs: whether the first player is the pupil of the bouts.
 
     Returns:
-        The matches.
+        The matches, in the order of their seeds.
     """
 
     def pairs_of(one: Member, other: Member, count: int, seed: int) -> list[Bout]:
@@ -148,7 +152,7 @@ def bouts_of(
         return pairs_of(first.members[0], second.members[0], matches, seed)
     rng = np.random.default_rng([seed, 3])
     bouts = list[Bout]()
-    while len(bouts) < matches:  # two seeds for each pair, because a member may meet itself
+    while len(bouts) < matches:  # a pair gets two seeds, because a member may meet itself
         bouts += pairs_of(first.draw(rng), second.draw(rng), 2, seed + len(bouts))
     return bouts[:matches]
 
@@ -170,33 +174,33 @@ def play_bouts(
 ) -> Iterator[Replay]:
     """Plays all bouts, `rows` at once, and yields each match at its end, except failed matches.
 
-    The result depends on the arguments alone, unless rivals play.
+    The result depends only on the arguments, unless rivals play.
 
-    An agent that learns from recordings alone sees only the recorded player's situations, and does
-    not know how to recover from its own mistakes. Therefore `disturb` makes the
-    recorded player make mistakes, which the agent does not learn (DART, arXiv 1703.09327). A
-    mistake repeats the player's own keys from an earlier moment of the match. These are the right
-    keys at the wrong time, like the mistakes of an agent that imitates the player.
+    An agent that learns only from recordings sees only the situations of the recorded player, and
+    does not learn how to recover from its own mistakes. `disturb` therefore makes the recorded
+    player (the pupil) make mistakes, which are marked so that the agent does not learn them (DART,
+    arXiv 1703.09327). A mistake repeats the player's own keys from an earlier moment of the match.
+    These are the right keys at the wrong time, like the mistakes of an agent that imitates the
+    player.
 
     Args:
         recipe: the game.
-        bouts: the matches, each taken when its row is free. A seat without a bot is played by the
-            snapshot with the seat's digest.
+        bouts: the matches. Each match is taken from here when a row is free. In a seat without a
+            bot, the snapshot or rival with the seat's digest plays.
         load: digest → network.
-        frame_skip: frames between a snapshot's decisions, which are sampled at temperature 1.
-            Rivals decide in every frame.
+        frame_skip: number of frames between a snapshot's decisions. Rivals decide in every frame.
         seed: seed of the sampling.
-        greedy: whether snapshots take the likeliest action instead.
-        pace: frames between decisions of a bout's `pupil`, if the pupil is a bot. Such a bot plays
-            like an agent that imitates the bot at this pace (`league.replay.recorder`).
+        greedy: whether snapshots take the likeliest action instead of sampling.
+        pace: number of frames between decisions of a bout's `pupil`, if the pupil is a bot. The bot
+            then plays like an agent that imitates it at this pace (`league.replay.recorder`).
         disturb: share of the frames in which the pupil makes a mistake.
-        failures: gets the reason of each match that failed.
+        failures: receives the reason of each match that failed.
         rivals: plays the seats of rivals. It is closed at the end.
-        conduct: gets the conduct of the rivals in each match, also in failed matches.
+        conduct: receives the conduct of the rivals in each match, including failed matches.
         rows: number of matches at once.
 
     Raises:
-        InvalidInput: pace or disturbance in a game that does not report its bots' actions.
+        InvalidInput: `pace` or `disturb` is set in a game that doesn't report its bots' actions.
     """
     game = recipe.make(min(rows, len(bouts)) if isinstance(bouts, Sequence) else rows)
     try:
@@ -215,7 +219,7 @@ def play_bouts(
             for frame in range(max(frame_skip, pace)):
                 if frame > 0:
                     table.decide_rivals(actions_N2A)
-                if rivals is not None and rivals.late > late:  # waits a frame for a late rival
+                if rivals is not None and rivals.late > late:  # gives a late rival a frame's time
                     late = rivals.late
                     time.sleep(1.0 / spec.frames_per_second)
                 recorded.step(actions_N2A)
@@ -229,7 +233,9 @@ def play_bouts(
 
 
 class _Recorded:
-    """Records the bouts of a table frame by frame, with the mistakes and the pace of pupils."""
+    """Plays and records the bouts of a table frame by frame. It applies the pupils' pace and
+    mistakes.
+    """
 
     def __init__(
         self,
@@ -244,11 +250,11 @@ class _Recorded:
         self.bouts: dict[int, Bout] = {}
         rows = game.num_matches
         self._bots_N2 = np.full((rows, 2), EXTERNAL, np.int8)
-        # Seats of pupils, pupils that decide every `pace` frames, and frames that a mistake still
-        # lasts.
+        # Seats of pupils, seats of pupils that decide every `pace` frames, and the number of frames
+        # that a mistake still lasts.
         self._pupil_N2, self._slow_N2 = np.zeros((2, rows, 2), np.bool_)
         self._left_N2 = np.zeros((rows, 2), np.int64)
-        # Keys of the last decision, of the last frame, and of the mistake.
+        # Keys of the last decision, of the last frame, and of the current mistake.
         self._held_N2A, self._last_N2A, self._wrong_N2A = np.zeros(
             (3, rows, 2, game.spec.action_size), np.uint8
         )
@@ -259,7 +265,7 @@ class _Recorded:
         game.reset(np.zeros(rows, np.uint64))
 
     def seat(self, bouts: Sequence[Bout], greedy: bool) -> bool:
-        """Seats bouts in idle rows. Returns whether any bout is being played."""
+        """Begins bouts in idle rows. Returns whether any bout is being played."""
         rows = self._table.seat(bouts, [greedy] * len(bouts))
         for row, bout in zip(rows, bouts, strict=True):
             self.bouts[row], self._mistakes[row] = bout, []
@@ -270,7 +276,7 @@ class _Recorded:
         return bool(self.bouts)
 
     def decide(self) -> NDArray[np.uint8]:
-        """Actions of the seats that the game does not play, `[N, 2, A]`."""
+        """Returns the actions of the seats that the game itself doesn't play, `[N, 2, A]`."""
         actions_N2A = self._table.decide()
         if self._pace > 1:
             ahead_N2A = self._looked_ahead(actions_N2A)
@@ -288,15 +294,15 @@ class _Recorded:
             game.step(actions_N2A)
             done_N2A = game.played_N2A()
             assert done_N2A is not None
-            # After a match's end the game begins the next match, so the ended match's last frame is
-            # repeated.
+            # After the end of a match its last actions are repeated, because the row then plays the
+            # next match.
             frames.append(np.where(continues_N11, done_N2A, frames[-1] if frames else done_N2A))
             continues_N11 &= ~game.ended_N[:, None, None]
         game.load(state)
         return keys_for_decision(np.stack(frames), self._last_N2A, self._held_N2A)
 
     def step(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Plays and records a frame, with the mistakes in it."""
+        """Plays and records a frame, in which pupils make mistakes."""
         game = self._game
         begins_N2 = self._rng.random(self._left_N2.shape) < self._chance
         for row, seat in np.argwhere(begins_N2 & self._pupil_N2 & (self._left_N2 == 0)).tolist():
@@ -316,8 +322,8 @@ class _Recorded:
         self._left_N2 = np.maximum(self._left_N2 - 1, 0)
 
     def finished(self, failures: dict[Bout, str], conduct: dict[Bout, Conduct]) -> Iterator[Replay]:
-        """Yields the matches that ended in the last frame. `failures` gets the reasons of failed
-        matches, and `conduct` gets the conduct of the rivals in all matches.
+        """Yields the matches that ended in the last frame. `failures` receives the reasons of
+        failed matches, and `conduct` the conduct of the rivals in all matches.
         """
         for row in map(int, np.flatnonzero(self._game.ended_N)):
             bout = self.bouts.pop(row, None)

@@ -1,4 +1,4 @@
-"""Finds the players of a command: bots of a game, snapshots of a league, and weights files."""
+"""Finds the players that a command names: bots, members of a league, and weights files."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A player for a seat: a bot, a network in memory, a snapshot or a rival.
+    """Describes a player for a seat: a bot, a network in memory, a snapshot or a rival.
 
-    `bot` is a bot's index in the game's spec. `digest` is the digest of a snapshot's weights or of
-    a rival's bundle in the folder `blobs`.
+    `bot` is a bot's index in the game's spec. `digest` identifies a snapshot's weights or a rival's
+    bundle in the folder `blobs`.
     """
 
     name: str
@@ -56,9 +56,9 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant:
-    """A participant in matches: a member, or a mixture of members with `weights` that sum to 1.
+    """Describes a participant in matches: a member, or a mixture of members.
 
-    A member is drawn before each match begins.
+    The `weights` of the members sum to 1. The participant draws a member before a match begins.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Entrant:
 
     @property
     def shares(self) -> dict[tuple[int, Contender], float]:
-        """The weight of each different member."""
+        """The total weight of each distinct member."""
         shares: dict[tuple[int, Contender], float] = {}
         for member, weight in zip(self.members, self.weights, strict=True):
             key = member.seated, member.contender
@@ -75,13 +75,15 @@ class Entrant:
         return shares
 
     def draw(self, rng: np.random.Generator) -> Member:
-        """The member that plays a match."""
+        """Draws the member that plays a match."""
         return self.members[rng.choice(len(self.members), p=self.weights)]
 
 
 @dataclass
 class Finder:
-    """Finds members by name. `game`, `blobs` and `assignments` (--set) are the values of flags."""
+    """Finds members by name. `game`, `blobs` and `assignments` are the values of the flags --game,
+    --blobs and --set.
+    """
 
     league: League
     game: str | None = None
@@ -89,11 +91,13 @@ class Finder:
     assignments: Sequence[str] = ()
 
     def settings(self, whos: Sequence[Who], *, alone: bool = False) -> GameSettings:
-        """Returns the game of the members' run, unless `--game` names another game. `alone` refuses
-        mixtures.
+        """Returns the game of the members' run, unless `--game` names another game.
 
+        Args:
+            whos: names or mixtures.
+            alone: whether mixtures are refused.
         Raises:
-            InvalidInput: a mixture is not allowed.
+            InvalidInput: there is a mixture, and `alone` is set.
             NotFound: there is no run, or the game has no such bot.
         """
         names = [name for who in whos for name in mixture_of(who)]
@@ -121,13 +125,13 @@ class Finder:
         return own if own is not None and self.game in (None, own.name) else named
 
     def find(self, spec: GameSpec, names: Sequence[str]) -> list[Member]:
-        """Returns a member for each name. Only names other than bots and files are looked up in the
-        league.
+        """Returns a member for each name. The league is asked only for names that are neither bots
+        nor files.
 
         Args:
             spec: the game.
-            names: bots, snapshots, live players, weights files, and players of other runs with
-                their folder, such as ``runs/bold/main``.
+            names: bots, snapshots, live players, rivals, weights files, and players of other runs
+                with the run's folder, such as ``runs/bold/main``.
 
         Raises:
             NotFound: there is no such member.
@@ -151,7 +155,7 @@ class Finder:
         return [members[name] for name in names]
 
     def entrants(self, spec: GameSpec, whos: Sequence[Who]) -> list[Entrant]:
-        """Returns an entrant for each name or mixture. It raises the errors of `find`."""
+        """Returns an entrant for each name or mixture. Raises the errors of `find`."""
         parts = [members_of(who, lambda: self.players, self._nash) for who in whos]
         names = list(dict.fromkeys(name for part in parts for name in part))
         members = dict(zip(names, self.find(spec, names), strict=True))
@@ -166,7 +170,9 @@ class Finder:
         return entrants
 
     def snapshots(self) -> list[str]:
-        """The names of the league's snapshots, the oldest first."""
+        """Returns the names of the league's snapshots, the oldest first. Raises `NotFound` if there
+        is no snapshot.
+        """
         frozen = [player for player in self.players if player.kind is PlayerKind.SNAPSHOT]
         if not frozen:
             raise NotFound("this run has no snapshot yet: wait for its first, or name a bot")
@@ -174,7 +180,7 @@ class Finder:
 
     @cached_property
     def players(self) -> list[Player]:
-        """The players of the league, in order of registration."""
+        """The league's players, in order of registration."""
         with self.league.connect() as client:
             return client.players()
 
@@ -183,7 +189,7 @@ class Finder:
         return replace(self, league=League(run_dir=Path(folder)), blobs=None)
 
     def _nash(self) -> dict[str, float]:
-        """The league's Nash mixture, {} without clean matches."""
+        """Returns the league's Nash mixture, or {} without clean matches."""
         from league.stats.structure.mixtures import nash_of  # scipy takes half a second to load
 
         with self.league.connect() as client:
@@ -232,12 +238,12 @@ class Finder:
 
 
 def is_elsewhere(name: str) -> bool:
-    """Returns whether a name is a run folder and a player of that run."""
+    """Returns whether a name consists of a run's folder and a player of this run."""
     return "/" in name and not name.endswith(SUFFIX)
 
 
 def game_settings(name: str, assignments: Sequence[str] = ()) -> GameSettings:
-    """Returns the settings of a game, with the changes that flags assign to its options."""
+    """Returns the settings of a game, after applying the assignments of --set."""
     return resolve(assignments=[f"game.name={name}", *assignments]).of(GameSettings)
 
 
@@ -245,7 +251,7 @@ def check_plays(name: str, card: SnapshotCard, spec: GameSpec) -> None:
     """Checks that an agent was made for a game. `name` is for messages.
 
     Raises:
-        InvalidInput: its observations or actions differ.
+        InvalidInput: the agent's observations or actions differ from the game's.
         VersionMismatch: the game's rules differ.
     """
     from league.agent.snapshot import check_rules
@@ -265,13 +271,13 @@ def check_plays(name: str, card: SnapshotCard, spec: GameSpec) -> None:
 
 
 def say_it_compiles(settings: GameSettings) -> None:
-    """Says why the first match of brawl takes longer."""
+    """Tells the user why the first match of brawl takes longer."""
     if settings.name == "brawl":
         say("(brawl; the first match on a machine takes a moment to compile)")
 
 
 def numbered(members: list[Member]) -> list[Member]:
-    """Returns the members, with a number added to names that occur twice."""
+    """Returns the members. If a name occurs twice, a number is added to all names."""
     if len({member.name for member in members}) == len(members):
         return members
     return [replace(one, name=f"{one.name} ({number})") for number, one in enumerate(members, 1)]

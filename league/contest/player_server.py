@@ -1,4 +1,4 @@
-"""Serves a file or a snapshot as a player of other people's leagues (`player.proto`).
+"""Serves a file or a snapshot as a player for other people's leagues (`player.proto`).
 
 Shape suffixes: S seats of a stream, B seats that decide now, O observation, A keys.
 """
@@ -42,13 +42,13 @@ THREADS = 32
 
 
 def find_player(finder: Finder, name: str, folder: Path, *, trust: bool) -> Member:
-    """Returns the member that a command names, once it has shown that it can play.
+    """Returns the member that a command names, after checking that it can play.
 
     Args:
         finder: finds snapshots and rivals of a run.
         name: the name of a snapshot or rival, or the path of an agent's file, folder or model.
-        folder: gets the bundle of a file.
-        trust: whether the user agrees to run a file. Otherwise a person at the terminal is asked.
+        folder: the folder that receives the bundle of a file.
+        trust: whether the user agrees to run a file. Otherwise the user is asked at the terminal.
 
     Raises:
         LeagueError: there is no such member, it can't play, or the user does not agree.
@@ -75,7 +75,7 @@ class Seats(ABC):
 
     @abstractmethod
     def begin(self, seeds: Mapping[int, int]) -> None:
-        """Begins matches with an empty memory. `seeds` has a seed for the draws of each seat."""
+        """Begins matches with an empty memory. `seeds` maps each seat to the seed of its draws."""
 
     @abstractmethod
     def end(self, seat: int) -> None:
@@ -85,10 +85,10 @@ class Seats(ABC):
     def decide(
         self, seats_B: NDArray[np.int64], seen_BO: NDArray[np.float32]
     ) -> tuple[NDArray[np.uint8], dict[int, str]]:
-        """Decides about a frame.
+        """Decides in a frame.
 
         Returns:
-            Keys `[B, A]`, and the reasons of the seats whose matches have failed.
+            Keys `[B, A]`, and the reason for each seat whose match has failed.
         """
 
     def close(self) -> None:  # noqa: B027 (to override where something runs)
@@ -100,7 +100,7 @@ class FileSeats(Seats):
 
     def __init__(self, member: Member, spec: GameSpec) -> None:
         assert member.blobs is not None
-        # No decision is late here, because the league itself counts late decisions.
+        # This process waits for every decision, because the league itself counts late decisions.
         patient = replace(LIMITS, decision_seconds=LIMITS.hang_seconds)
         self._rivals = RivalSeats(member.blobs, patient)
         self._digest = member.digest
@@ -109,7 +109,7 @@ class FileSeats(Seats):
     def begin(self, seeds: Mapping[int, int]) -> None:
         for seat in seeds:
             self._rivals.seat(seat, self._digest)
-        self._rivals.begin(self._seen_SO)  # a league waits longer for a beginning than for keys
+        self._rivals.begin(self._seen_SO)  # waits here, as a league gives a start more time
 
     def end(self, seat: int) -> None:
         self._rivals.vacate(seat)
@@ -121,7 +121,7 @@ class FileSeats(Seats):
         rests_S[seats_B], self._seen_SO[seats_B] = False, seen_BO
         self._rivals.ask(self._seen_SO, rests_S)
         failures = self._rivals.answer(keys_SA)
-        # The league adds the part of the reason before the colon itself.
+        # The league itself adds the part of the reason before the colon.
         return keys_SA[seats_B], {seat: why.partition(": ")[2] for seat, why in failures.items()}
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class FileSeats(Seats):
 
 
 class NetworkSeats(Seats):
-    """Plays with a snapshot, which decides at the pace at which it was trained."""
+    """Plays with a snapshot, which decides as often as in its training."""
 
     def __init__(self, member: Member) -> None:
         assert member.blobs is not None
@@ -168,15 +168,15 @@ class NetworkSeats(Seats):
 
 
 class Session:
-    """Answers the requests of a stream. Everything in them may be wrong."""
+    """Answers the requests of a stream, and checks everything in them."""
 
     def __init__(self, member: Member) -> None:
         self._member, self._spec = member, game_spec("brawl")
         self._seats: Seats | None = None
-        self._rows: dict[int, int] = {}  # by the league's number of the seat
+        self._rows: dict[int, int] = {}  # our row for each seat of the league
         self._free = list(range(MOST_SEATS))
-        self._lost: dict[int, str] = {}  # by the same number, why the match has failed
-        self._lock = threading.Lock()  # a league may leave while its seats decide
+        self._lost: dict[int, str] = {}  # the reason for each seat whose match has failed
+        self._lock = threading.Lock()  # a league may disconnect while its seats decide
 
     def respond(self, request: DecideRequest) -> DecideResponse:
         """Returns the response to a request.
@@ -261,7 +261,7 @@ class Session:
 
 
 class PlayerServicer(player_pb2_grpc.PlayerServiceServicer):
-    """Plays each stream in a session of its own."""
+    """Plays each stream in a separate session."""
 
     def __init__(self, member: Member) -> None:
         self._member = member
@@ -283,13 +283,13 @@ class PlayerServer:
 
     Args:
         member: a rival's bundle, or a snapshot.
-        port: 0 takes a free port.
-        security: how the player is reached, and who may call it.
-        folder: where its tokens are, if it wants tokens.
+        port: the port, or 0 for any free port.
+        security: the address to listen on, and who may call.
+        folder: the folder of the tokens, if the settings ask for tokens.
 
     Raises:
-        ConfigError: the certificates can't be used, or other machines reach it and every caller
-            would be accepted.
+        ConfigError: the certificates can't be used, or other machines can reach the server and
+            every caller would be accepted.
         Refused: the port is taken.
     """
 

@@ -16,19 +16,19 @@ from league.games.settings import GameSettings
 from league.replay import Bout, Recipe, Replay, load_replay, save_replay
 
 PLACES = ("both", "first", "second", "left", "right")
-"""A player's starting places in a match: anywhere, in a seat, or on a side."""
+"""Groups of a player's matches by its starting place: all, by seat, and by side."""
 Played = tuple[float, Mapping[str, float]]
-"""A match of a player: its outcome (1, ½ or 0) and its totals."""
+"""A match of a player: the player's outcome (1, ½ or 0) and its totals."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Matches of a player against an opponent.
+    """Holds the matches of a player against an opponent.
 
     Attributes:
-        places: the matches by starting place, keyed and ordered as in `PLACES`. `both` holds all
-            matches. A game without sides has no `left` and `right`.
-        failures: why matches could not be finished.
+        places: the matches by starting place, in the order of `PLACES`. `both` holds all matches. A
+            game without sides has no `left` and `right`.
+        failures: the reasons why matches could not be finished.
     """
 
     player: str
@@ -38,7 +38,7 @@ class Series:
 
 
 def replays_of(league: League) -> list[Path]:
-    """Returns the files that the evaluator keeps in a run's folder."""
+    """Returns the replay files that the evaluator has kept in a run's folder."""
     return sorted((league.folder() / "replays").glob("*.replay"))
 
 
@@ -50,9 +50,8 @@ def find_replay(
     Args:
         league: the run.
         name: a file, or the beginning of a match id of the run.
-        game, assignments: the flags `--game` and `--set`. The game that a file names is used only
-            if it is built in and runs no other code. These flags or the run must name any other
-            game.
+        game, assignments: the flags `--game` and `--set`. A file alone may name only a built-in
+            game that runs no other code. Any other game must be named by these flags or by the run.
 
     Raises:
         NotFound: there is no such match.
@@ -97,13 +96,13 @@ def record(
         opponents: its opponents.
         matches: number of matches against each opponent, in pairs with swapped seats.
         seed, pace, disturb, greedy: as for `league.contest.matches.play`. The player is the pupil.
-        out: folder of the replays. None keeps no replay.
+        out: folder for the replays. None keeps no replay.
 
     Yields:
-        The matches against an opponent.
+        The matches against each opponent.
 
     Raises:
-        InvalidInput: the folder can't be made, or pace and disturbance don't suit the game.
+        InvalidInput: the folder can't be made, or `pace` or `disturb` doesn't suit the game.
     """
     changes_keys = bool(disturb) or pace > 1
     if changes_keys and settings.spec().action_kind == CHOICE:
@@ -163,7 +162,7 @@ def meetings(
     Args:
         settings, player, matches, seed, greedy, pace, disturb: as for `record`.
         opponent: the opponent.
-        failures: gets the reasons of failed matches.
+        failures: receives the reasons of failed matches.
     """
     bouts = bouts_of(player, opponent, matches, seed, errs=bool(disturb) or pace > 1)
     recipe = Recipe.of(settings)
@@ -185,7 +184,7 @@ def meetings(
 
 
 def say_failed(reasons: Sequence[str]) -> None:
-    """Says how many matches failed, if any."""
+    """Tells the user how many matches failed, if any."""
     if reasons:
         say(
             f"({len(reasons)} matches could not be finished and do not count, the first as "

@@ -23,7 +23,7 @@ from league.runs.blobs import SUFFIX, BlobFolder
 from league.settings.base import resolve
 
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):\d{1,5}")
-"""HOST:PORT of a player that runs."""
+"""HOST:PORT of a running player."""
 
 
 def add_member(
@@ -35,28 +35,28 @@ def add_member(
     token_file: Path | None = None,
     tls: Path | None = None,
 ) -> Player:
-    """Stores a rival's files, a player's address, or a snapshot's weights, with the run, and
+    """Stores a rival's files, a player's address or a snapshot's weights in the run's folder, and
     registers the player. Repeating it is safe.
 
     Args:
         league: a running league, named by its folder.
-        path: the agent's file, a folder with `my_agent.py` and data files, a model, HOST:PORT of a
-            player that runs, or the weights of a snapshot. The last two run no code here, so they
-            need no trust.
-        name: the rival's name in the league.
-        trust: whether the user agrees to run the file. Otherwise a person at the terminal is asked.
-        token_file, tls: a file with the token that a running player wants, and a folder with
+        path: an agent's file, a folder with `my_agent.py` and data files, a model, HOST:PORT of a
+            running player, or the weights of a snapshot. A running player and a snapshot run no
+            code here, so they need no trust.
+        name: the player's name in the league.
+        trust: whether the user agrees to run the file. Otherwise the user is asked at the terminal.
+        token_file, tls: a file with the token that the running player requires, and a folder with
             certificates.
 
     Returns:
         The player.
 
     Raises:
-        InvalidInput: the user does not agree, the agent fails, the league plays another game, or it
-            is named by its address.
+        InvalidInput: the user doesn't agree, the agent fails, the league plays another game, or the
+            league is named by its address.
         NotFound: there is no such weights file.
         DataCorrupt: the weights or the zip file are damaged.
-        VersionMismatch: the snapshot plays other rules.
+        VersionMismatch: the snapshot plays under other rules.
         Refused: the league is not running.
         AlreadyExists: another player has the name.
     """
@@ -85,17 +85,17 @@ def add_member(
 
 
 def keep(bundle: bytes, blobs: BlobFolder) -> str:
-    """Stores a bundle that the user agrees to, once it has shown that it can play.
+    """Checks that a bundle can play, stores it, and records that the user trusts it.
 
     Args:
-        bundle: made by `pack` or `link`.
+        bundle: a bundle from `pack` or `link`, to which the user has agreed.
         blobs: the blobs of a run, or another folder.
 
     Returns:
         The bundle's digest.
 
     Raises:
-        InvalidInput: it can't play.
+        InvalidInput: the bundle can't play.
     """
     check(bundle)
     digest = bundles(blobs).put(bundle)
@@ -138,7 +138,7 @@ def _protection(kept: Sequence[str]) -> str:
 
 
 def require_trust(programs: Sequence[str], *, trust: bool) -> None:
-    """Raises `InvalidInput` unless `trust` is set or the person at the terminal agrees to run these
+    """Raises `InvalidInput` unless `trust` is set, or the user agrees at the terminal to run these
     programs.
     """
     if trust or not programs:

@@ -19,9 +19,9 @@ from league.replay import Bout
 
 
 class Conduct(NamedTuple):
-    """Describes the conduct of the rivals in a match, by seat: whether the rival failed, and how
-    many of its decisions came late (0 if it failed). `is_unstarted` says whether the match failed
-    because a rival did not start in time.
+    """Describes how the rivals behaved in a match. By seat, `failed` is whether the rival failed,
+    and `late` is how many of its decisions came late (0 if it failed). `is_unstarted` is whether
+    the match failed because a rival did not start in time.
     """
 
     failed: tuple[bool, bool]
@@ -37,8 +37,8 @@ class Table:
     Args:
         game: the game. All of its rows become idle.
         load: digest → network.
-        seed: seed of the actions that networks draw.
-        device: where networks compute.
+        seed: seed for sampling the networks' actions.
+        device: the device on which networks compute.
         rivals: plays the seats of rivals.
     """
 
@@ -99,7 +99,7 @@ class Table:
 
     def decide(self) -> NDArray[np.uint8]:
         """Returns actions for all seats, `[N, 2, A]`. Networks and rivals decide for their seats.
-        At the other seats no key is pressed, or a legal choice is made.
+        The other seats press no key or make some legal choice.
         """
         game = self._game
         seats = 2 * game.num_matches
@@ -109,11 +109,13 @@ class Table:
 
     @property
     def has_rivals(self) -> bool:
-        """Whether rivals play. They decide in every frame."""
+        """Whether rivals play. Rivals decide in every frame."""
         return bool(self._policy.rival_seats)
 
     def decide_rivals(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Writes the rivals' keys for another frame of the same decision into `actions_N2A`."""
+        """Writes the rivals' keys for a further frame, in which networks hold their keys, into
+        `actions_N2A`.
+        """
         game = self._game
         seats = 2 * game.num_matches
         self._policy.decide_rivals(
@@ -127,7 +129,7 @@ class Table:
         self._game.fail({seat // 2: reason for seat, reason in failures.items()})
 
     def late_in(self, row: int) -> tuple[int, int]:
-        """Counts the late decisions of rivals in a row's match, by seat."""
+        """Returns the number of rivals' late decisions in a row's match, by seat."""
         return self._policy.late_in(2 * row), self._policy.late_in(2 * row + 1)
 
     def leave(self, row: int) -> None:
@@ -137,7 +139,7 @@ class Table:
         self._game.idle_N[row] = True
 
     def conduct(self, row: int) -> Conduct:
-        """Describes the conduct of the rivals in a row's match. Call this when the match has just
+        """Returns the conduct of the rivals in a row's match. Call it right after the match has
         ended, before `leave`.
         """
         failed = 2 * row in self._failed, 2 * row + 1 in self._failed
