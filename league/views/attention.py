@@ -1,7 +1,7 @@
 """Shows an agent's attention in a recorded match, as a picture and in numbers.
 
 The match is played again, and the encoder reads the agent's observations. Attention depends only on
-observations. So the weights are exactly those of the recorded match, although keys were sampled.
+observations, so the weights are the same as in the recorded match, although keys were sampled.
 
 Shape suffixes: T decisions, O observation, D width, P pooled outputs, C components.
 """
@@ -31,22 +31,22 @@ from league.replay import Playback, Replay
 from league.views.style import FAINT, GRID, INK, STYLE, png_of
 
 SEATS = ("#C0364A", "#1373B5")
-"""The fighters' colours in the scenes, dark enough for lines and words."""
+"""The fighters' colours in the scenes, dark enough for lines and text."""
 COMPONENTS = ("#1F2933", "#009E73", "#B0749A")
 LESS_MORE: Final = LinearSegmentedColormap.from_list(
     "less and more", ["#7A4A12", "#D9B57E", "#FFFFFF", "#7FC3B8", "#0B5F58"]
 )
 SIDE = 1.012
-"""Left edge of the notes next to a panel, as a share of its width."""
+"""Left edge of the notes next to a panel, as a share of the panel's width."""
 SCENES = 5
 WARM_UP = 45
-"""Frames before a scene that the drawing sees without showing them. Its camera and effects are then
-in motion.
+"""Number of frames before a scene that the painter sees without showing them, so that its camera
+and effects are in motion when the scene begins.
 """
 
 
 class Event(NamedTuple):
-    """Damage that `victim` (a seat) took in a frame, in points. Infinite damage is a lost stock."""
+    """Holds the damage in points that seat `victim` took in a frame, infinite for a lost stock."""
 
     frame: int
     victim: int
@@ -59,9 +59,10 @@ def events_of(
     """Returns hits and knock-outs in order. Games without fighters in their frames have no events.
 
     Args:
-        winner: the seat that won, None after a draw.
-        most_frames: the time limit. A match that was won earlier ended by a knock-out. The match's
-            last frame does not show this knock-out yet, so it is added.
+        frames: the frames of the match.
+        winner: the seat that won, or None after a draw.
+        most_frames: the time limit in frames. A match that was won before ended with a knock-out,
+            which is added because the last frame doesn't show it yet.
     """
     events = []
     for number, (before, now) in enumerate(pairwise(frames), start=1):
@@ -79,13 +80,13 @@ def events_of(
 def key_frames(events: Sequence[Event], first: int, last: int, count: int) -> list[int]:
     """Chooses frames that are worth a picture.
 
-    It prefers knock-outs, then hits with the most damage, then the frames that are farthest from
-    all of these.
+    It prefers knock-outs, then the hits with the most damage, and then the frames farthest from
+    the frames chosen so far.
 
     Args:
         events: hits and knock-outs.
         first, last: the range of frames.
-        count: how many frames at most.
+        count: the largest number of frames.
 
     Returns:
         Frames in order, with some distance between them.
@@ -107,7 +108,7 @@ def key_frames(events: Sequence[Event], first: int, last: int, count: int) -> li
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Keeps an agent's reading of a match. The last of the P outputs is the newest, with age 0.
+    """Holds an agent's reading of a match. The last of the P outputs is the newest, with age 0.
 
     Attributes:
         seat: the agent's seat.
@@ -120,7 +121,7 @@ class Reading:
             is learned, and the query of `context_TP` comes from the agent's own observation.
             Outputs from before the match have weight 0.
         events: hits and knock-outs.
-        frames: frames as the game draws them.
+        frames: the match's frames (`BatchedGame.frame`).
     """
 
     seat: int
@@ -136,7 +137,7 @@ class Reading:
 
     @property
     def second_T(self) -> NDArray[np.float64]:
-        """Time of each decision in the match."""
+        """Time of each decision since the start of the match, in seconds."""
         return self.frame_T / self.frames_per_second
 
     @property
@@ -150,10 +151,10 @@ def agent_seat(replay: Replay, wanted: int | None) -> int:
 
     Args:
         replay: the match.
-        wanted: a seat, None for the first seat that a network played.
+        wanted: a seat, or None for the first seat that a network played.
 
     Raises:
-        InvalidInput: no network played there.
+        InvalidInput: no network played in this seat.
     """
     played = [seat for seat, contender in enumerate(replay.seats) if contender.digest]
     names = replay.names
@@ -200,7 +201,7 @@ def read_match(replay: Replay, seat: int, network: PlayingNetwork, card: Snapsho
 
 
 def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) -> list[float] | None:
-    """Summarises attention over the decisions at which all outputs existed.
+    """Summarises attention over the decisions for which all outputs existed.
 
     Args:
         weights_TP: attention over outputs.
@@ -210,8 +211,8 @@ def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) ->
         None if there are no such decisions. Otherwise a list of five numbers. The first three are
         the mean age of attention in seconds, and the 5th and 95th percentiles of this age over the
         decisions. The fourth is the entropy of attention, divided by its value for equal attention
-        to all outputs. The fifth is the share of the weights' variance that age alone explains. It
-        is 1 if the weights are the same at every decision.
+        to all outputs. The fifth is the share of the weights' variance that age alone explains,
+        which is 1 if the weights are the same at every decision.
     """
     slots = weights_TP.shape[1]
     full_TP = np.asarray(weights_TP[slots - 1 :], np.float64)
@@ -234,14 +235,14 @@ def draw(reading: Reading, start: float = 0.0, stop: float | None = None) -> byt
 
     Args:
         reading: the match as an agent read it.
-        start: seconds.
-        stop: seconds, None for the end.
+        start: the first second.
+        stop: the last second, or None for the end.
 
     Returns:
         A PNG of 1600 x 1160 pixels.
 
     Raises:
-        InvalidInput: the match has nothing between `start` and `stop`.
+        InvalidInput: the match has no frames between `start` and `stop`.
     """
     last = len(reading.frames) / reading.frames_per_second
     end = last if stop is None else min(stop, last)
@@ -278,7 +279,7 @@ def draw(reading: Reading, start: float = 0.0, stop: float | None = None) -> byt
 
 
 def _scenes(figure: Figure, reading: Reading, start: float, end: float) -> list[float]:
-    """Draws the key frames in a row, each with its camera and sparks. Returns their seconds."""
+    """Draws the key frames side by side, with camera and sparks. Returns their times in seconds."""
     per_second = reading.frames_per_second
     first, last = int(start * per_second), min(int(end * per_second), len(reading.frames)) - 1
     chosen = key_frames(reading.events, first, last, SCENES)
@@ -301,7 +302,7 @@ def _scenes(figure: Figure, reading: Reading, start: float, end: float) -> list[
 
 
 def _note(axes: Axes, line: int, words: str, color: str) -> None:
-    """Writes a line of words right of a panel, the `line`-th from above."""
+    """Writes a line of text to the right of a panel. Line 0 is the highest."""
     axes.text(SIDE, 0.8 - 0.22 * line, words, color=color, transform=axes.transAxes)
 
 
@@ -332,10 +333,10 @@ def _course(axes: Axes, reading: Reading, start: float, end: float) -> None:
 
 
 def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], title: str) -> None:
-    """Draws how attention deviates from its mean, by time and age, and the mean at the right.
+    """Draws how attention deviates from its mean, by time and age, and the mean on the right.
 
-    The colours show log2 of attention divided by the mean attention to outputs of the same age over
-    the match. Early moments, at which not all outputs existed, stay empty.
+    The colours show log2 of the attention divided by the match's mean attention to outputs of the
+    same age. Early moments, for which not all outputs existed, stay empty.
     """
     step, age_P, slots = reading.step, reading.age_P, weights_TP.shape[1]
     full_TP = np.asarray(weights_TP, np.float64)[slots - 1 :]
@@ -367,8 +368,8 @@ def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], ti
 
 
 def _components(axes: Axes, reading: Reading, start: float, end: float) -> None:
-    """Draws the latent's first principal components over the match. The unit is the standard
-    deviation of the first component.
+    """Draws the latent's first principal components over the match, in units of the first
+    component's standard deviation.
     """
     axes.set_title("Strategy latent: its three largest principal components")
     axes.grid(axis="y", color=GRID, linewidth=0.8)

@@ -1,4 +1,4 @@
-"""Draws training curves: a run's files as a picture. It needs neither a service nor torch."""
+"""Draws a run's training curves from its files, without a service and without torch."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:  # a dashboard, which reads histories only, would need 22 MiB 
     from matplotlib.axes import Axes
 
 TOGETHER = 3
-"""Number of successive snapshots whose clean matches are counted together, because a single
-snapshot has played only a few.
+"""Number of successive snapshots whose clean matches are counted together, because each snapshot
+has played only a few.
 """
 STYLE: Final[Any] = figures.STYLE | {
     "font.size": 8.5,
@@ -41,13 +41,15 @@ STYLE: Final[Any] = figures.STYLE | {
 COLORS: Final = (*PALETTE, *PALETTE)
 SHARES: Final = ("learning", "inference", "opponents", "game", "waiting")
 LABEL_GAP = 0.06
-"""Least distance of two labels next to a panel, as a share of its height."""
+"""Smallest distance of two labels next to a panel, as a share of the panel's height."""
 Label = tuple[float, str, str]
-"""Height in data units, text, colour."""
+"""A label's height in data units, its text and its colour."""
 
 
 class WinRate(NamedTuple):
-    """Share of wins in clean matches against a bot by learner steps, with its Wilson interval."""
+    """Holds the share of wins in clean matches against a bot by learner steps, with its Wilson
+    interval.
+    """
 
     steps: NDArray[np.int64]
     rate: NDArray[np.float64]
@@ -56,7 +58,7 @@ class WinRate(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A stage of the curriculum and the step at which it was first seen."""
+    """Holds a stage of the curriculum, and the step at which it was first seen."""
 
     step: int
     name: str
@@ -64,20 +66,20 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """Keeps the data of the picture. Data that a run has not written are empty."""
+    """Holds the data of the picture. Data that a run has not written are empty."""
 
     title: str
     learner: str = "main"
     scalars: Mapping[str, Series] = field(default_factory=dict)
     trained: Mapping[str, WinRate] = field(default_factory=dict)  # against bots of its training
     others: Mapping[str, WinRate] = field(default_factory=dict)  # against other bots
-    scores: Series | None = None  # of snapshots, with their steps
+    scores: Series | None = None  # scores of snapshots by step
     bot_scores: Mapping[str, float] = field(default_factory=dict)
     stages: Sequence[Stage] = ()
 
 
 def gather(run_dir: Path, learner: str = "") -> History:
-    """Reads the history of a run's learner, by default of `main`, or of the first without a main.
+    """Reads the history of a run's learner. The default is `main`, or else the first learner.
 
     Raises:
         NotFound: the run has no such learner.
@@ -117,7 +119,7 @@ def gather(run_dir: Path, learner: str = "") -> History:
 
 
 def _win_rates(rows: Iterable[Row]) -> dict[str, WinRate]:
-    """Returns rates by bot, in the order of their last rate, the best first."""
+    """Returns the rates by bot, ordered by the last rate, the highest first."""
     played: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for row in rows:
         if row["book"] == Book.EVAL.value and not lineage_of(row["opponent"]):
@@ -222,9 +224,9 @@ def _panels(panels: Sequence[Axes], history: History) -> int:
 
 
 def _smooth(values: NDArray[np.float64], width: int = 0) -> NDArray[np.float64]:
-    """Returns the running median over `width` values, shorter at the ends.
+    """Returns the running median over `width` values, or fewer at the ends.
 
-    By default, `width` is a fiftieth of the values.
+    By default, `width` is a fiftieth of the number of values.
     """
     half = (width or max(1, len(values) // 50)) // 2
     return np.array(
@@ -235,7 +237,7 @@ def _smooth(values: NDArray[np.float64], width: int = 0) -> NDArray[np.float64]:
 def _lines(
     axes: Axes, title: str, history: History, names: Mapping[str, str], scale: str = "linear"
 ) -> None:
-    """Draws each series faintly, its smoothed curve over it, and its label at the right."""
+    """Draws each series faintly, its smoothed curve over it, and its label on the right."""
     axes.set_title(title)
     shown = [(history.scalars[name], label) for name, label in names.items()
              if name in history.scalars]  # fmt: skip
@@ -252,11 +254,11 @@ def _lines(
 
 def _label_right(axes: Axes, labels: Sequence[Label]) -> None:
     """Writes names at the lines' ends, moved apart so that they do not overlap."""
-    axes.get_ylim()  # includes the last line in the limits
+    axes.get_ylim()  # makes the limits include the last line
     ordered = sorted(labels)
     ends = [axes.transData.transform((0.0, value)) for value, _, _ in ordered]
     heights = [float(axes.transAxes.inverted().transform(end)[1]) for end in ends]
-    places = [min(1.0, max(0.0, height)) for height in heights]  # 0 on a log scale lies far below
+    places = [min(1.0, max(0.0, height)) for height in heights]  # on a log scale, 0 is far below
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + LABEL_GAP)
     over = max(0.0, places[-1] - 1.0) if places else 0.0

@@ -1,4 +1,4 @@
-"""Defines the values that the terminal shows. A picture is a pure function of a `Screen`."""
+"""Defines the values that the terminal shows. The picture is a pure function of a `Screen`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ MEASURED = (
     ("", ("clipped", "policy/clip_fraction", ".3f"), ("rate", "learning/rate", ".1e")),
     ("value", ("explained variance", "value/explained_variance", ".3f")),
 )
-"""The measurements of a learner, line by line: label, metric and format of each number."""
+"""The measurements of a learner, line by line: the line's name, and each number's label, metric and
+format.
+"""
 
 
 class State(Enum):
-    """The state of a league's process."""
+    """Lists the states of a league's process."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -52,7 +54,7 @@ class ProcessFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """Keeps an event as a sentence. `at` is in Unix seconds."""
+    """Holds an event as a sentence. `at` is in Unix seconds."""
 
     at: float
     text: str
@@ -61,16 +63,16 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class LeagueFacts:
-    """Keeps the league as last read.
+    """Holds the league as last read.
 
     Attributes:
         leading: the worker name of the first main.
-        steps, target_steps: steps of the first main, kept while it restarts.
+        steps, target_steps: steps of the first main, which are kept while it restarts.
         evaluations: clean matches against each bot. The matches of the mains' newest snapshots are
-            added up, from the newest snapshot back, until there are enough.
-        snapshots: how many snapshots of the mains are active.
-        newest: the youngest of these snapshots.
-        trouble: why the league could not be read, "" if it could.
+            added up, starting with the newest snapshot, until there are enough.
+        snapshots: number of active snapshots of the mains.
+        newest: the newest of these snapshots.
+        trouble: the reason why the league could not be read, or "".
     """
 
     leading: str = ""
@@ -91,12 +93,12 @@ class LeagueFacts:
 
     @property
     def active(self) -> str:
-        """The number of active snapshots in words."""
+        """The number of active snapshots, as text."""
         return f"{self.snapshots:,} active snapshot{'' if self.snapshots == 1 else 's'}"
 
     @property
     def learner(self) -> WorkerStatus | None:
-        """The worker that leads, or the first worker that trains a live player."""
+        """The worker called `leading`, or else the first worker that trains a live player."""
         training = [worker for worker in self.workers if worker.player]
         return min(training, key=lambda worker: worker.worker != self.leading, default=None)
 
@@ -106,19 +108,19 @@ class LeagueFacts:
 
     @property
     def win_rates(self) -> dict[str, float]:
-        """Recent wins in training by kind of opponent."""
+        """Shares of recent wins in training, by kind of opponent."""
         names = [name for name in self.metrics if name.startswith("winrate/")]
         return {name.removeprefix("winrate/"): self.metrics[name] for name in names}
 
     @property
     def newest_rated(self) -> Player | None:
-        """The mains' youngest snapshot that has played an evaluation."""
+        """The newest snapshot of the mains that has a rating."""
         snapshots = [rating.player for rating in self.ratings if is_mains_snapshot(rating.player)]
         return max(snapshots, key=lambda player: player.step, default=None)
 
     def best(self, room: int) -> list[Rating]:
-        """Returns at most `room` ratings: the newest rated snapshot and the bots first, then the
-        best.
+        """Returns at most `room` ratings, best first. The newest rated snapshot and the bots take
+        precedence, and the best players fill the rest.
         """
 
         def priority(rating: Rating) -> int:
@@ -132,7 +134,7 @@ class LeagueFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Screen:
-    """Keeps the content of the terminal at a moment. Times are Unix seconds."""
+    """Holds the content of the terminal at a moment. Times are Unix seconds."""
 
     run_dir: str
     preset: str
@@ -146,11 +148,11 @@ class Screen:
     logs_dir: str = ""
     learners: tuple[str, ...] = ()
     dashboard: str = ""
-    """The dashboard's address, "" without a dashboard."""
+    """The dashboard's address, or "" without a dashboard."""
 
     @property
     def done_share(self) -> float:
-        """Share of the steps done, in [0, 1]."""
+        """Share of the target steps that are done, in [0, 1]."""
         target = self.league.target_steps
         return min(1.0, self.league.steps / target) if target else 0.0
 

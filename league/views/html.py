@@ -1,4 +1,6 @@
-"""Makes pieces of HTML for reports, leaderboards and the dashboard. Only `Markup` isn't escaped."""
+"""Makes pieces of HTML for reports, leaderboards and the dashboard. All text except `Markup` is
+escaped.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from league.errors import plain
 
 Text = str | Markup
 SIDES = {"#": "n", "|": "c"}
-"""Classes of columns, by the last character of their heading."""
+"""CSS classes of columns, by the last character of the heading."""
 PAGE = Markup(
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -23,12 +25,14 @@ PAGE = Markup(
 def page(
     title: str, heading: str, lead: str, numbers: Mapping[str, str], parts: Iterable[Text], end: str
 ) -> str:
-    """Returns a self-contained page: it has no scripts and loads nothing.
+    """Returns a self-contained page, which has no scripts and loads nothing.
 
     Args:
+        title: the page's title in the browser.
         heading: the heading of the page.
         lead: a sentence below the heading.
-        numbers: the row of facts above the sections, text by name.
+        numbers: the facts in a row above the sections, as text by name.
+        parts: the sections.
         end: the text of the footer.
     """
     style = Markup((files("league.views") / "page.css").read_text(encoding="utf-8"))
@@ -40,13 +44,13 @@ def page(
 def text(value: object) -> Markup:
     """Returns untrusted text, escaped.
 
-    Blanks replace characters that steer a terminal or break a line.
+    Spaces replace control characters and line breaks.
     """
     return value if isinstance(value, Markup) else escape(plain(str(value)))
 
 
 def joined(parts: Iterable[Text], between: str = "") -> Markup:
-    """Returns the parts as text, with `between` between them."""
+    """Returns the parts, escaped and joined by `between`."""
     return Markup(between).join(text(part) for part in parts)
 
 
@@ -78,9 +82,9 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Text]], kind: str = "
     """Returns a table, or the words "Nothing yet".
 
     Args:
-        headings: names of the columns. ``#`` at the end marks numbers, ``|`` centred cells.
-        rows: cells by column.
-        kind: a class for the style sheet.
+        headings: names of the columns. ``#`` at the end marks numbers, and ``|`` centred cells.
+        rows: the cells of each row.
+        kind: a CSS class.
     """
     sides = [SIDES.get(name[-1:], "") for name in headings]
     head = joined(
@@ -105,7 +109,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Text]], kind: str = "
 
 
 def tag(words: str, kind: str = "") -> Markup:
-    """Returns words in a small frame. `kind` is a class for the style sheet."""
+    """Returns words in a small frame. `kind` is a CSS class."""
     return Markup('<span class="tag {}">{}</span>').format(kind, text(words))
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.structure.mixtures import MixtureRating
 
 MOST_FITTED = 1000
-"""Largest number of players for which the fit is computed. It takes less than a minute, although it
-also fits each stretch of training between two snapshots.
+"""Largest number of players for which the fit is computed. With this number it takes less than a
+minute, including the fits of each stretch of training between two snapshots.
 """
 COLUMNS = (
     *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma"),
@@ -37,18 +37,17 @@ COLUMNS = (
     *("greedy_games", "greedy_win_rate", "fit", "fit_low", "fit_high", "fit_elo", "elo_low"),
     *("elo_high", "disagrees"),
 )
-"""Columns of the CSV file, and keys of a standing in JSON. `payoff` follows in games with
-payoffs.
+"""Columns of the CSV file, and keys of a standing in JSON. In games with payoffs, `payoff` follows.
 """
 OPPONENTS = 12
-"""Columns of the page's payoff table."""
+"""Number of columns in the page's payoff table."""
 ROWS = 40
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leaderboard:
-    """Keeps the eval book of a league at a moment (`made_at`, Unix seconds)."""
+    """Holds the eval book of a league at a moment (`made_at`, in Unix seconds)."""
 
     title: str
     game: str
@@ -61,11 +60,11 @@ class Leaderboard:
     cells: tuple[PayoffCell, ...]
     shares: tuple[Share, ...]
     unit: str = ""
-    """Unit of payoffs, as "chips per match", or "" in games without payoffs."""
+    """Unit of payoffs, such as "chips per match", or "" in games without payoffs."""
 
     @property
     def matches(self) -> int:
-        """Clean matches behind the ratings."""
+        """Number of clean matches from which the ratings were computed."""
         return sum(row["games"] for row in self.rows if row["rank"]) // 2
 
 
@@ -97,7 +96,7 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
 
 
 class Standings(NamedTuple):
-    """The rows of a book's players and mixtures, the best first, its payoffs, and its fit."""
+    """Holds the rows of a book's players and mixtures, best first, the payoffs, and the fit."""
 
     rows: list[Row]
     cells: list[PayoffCell]
@@ -112,8 +111,8 @@ def standings(
     Args:
         client: the league.
         book: the book.
-        most_fitted: largest number of players for which ratings from all games at once are
-            computed. The train book never has such ratings.
+        most_fitted: largest number of players for which ratings are also fitted to all games at
+            once.
     """
     ratings, cells, players = client.ratings(book), client.payoff(book), client.players()
     paid, fit, mixtures = paid_each(cells), None, list["MixtureRating"]()
@@ -151,7 +150,7 @@ def _row(rating: Rating, fit: CrossCheck | None, paid: Mapping[str, float]) -> R
 
 
 def _fitted(interval: Measured | None) -> tuple[float | None, ...]:
-    """Returns the fit with its interval, in points and in Elo."""
+    """Returns the fit and its interval, in points and in Elo."""
     if interval is None:
         return (None,) * 6
     points = interval.value, interval.low, interval.high
@@ -191,7 +190,7 @@ def export_all(client: MatchmakerClient, folder: Path, *, title: str, now: float
 
 
 def render_csv(board: Leaderboard) -> str:
-    """Returns CSV with a row per player."""
+    """Returns CSV with a row for each player."""
     text = io.StringIO()
     columns = [*COLUMNS, "payoff"] if board.unit else COLUMNS
     writer = csv.DictWriter(text, columns, lineterminator="\n")
@@ -201,7 +200,7 @@ def render_csv(board: Leaderboard) -> str:
 
 
 def render_json(board: Leaderboard) -> str:
-    """Returns JSON with everything, also payoffs and shares."""
+    """Returns JSON with everything, including payoffs and shares."""
     facts = ("title", "game", "version", "made_at", "log_position", "agreement")
     content = {name: getattr(board, name) for name in facts} | {
         "standings": board.rows,
@@ -213,7 +212,7 @@ def render_json(board: Leaderboard) -> str:
 
 
 def texts_of(row: Row) -> dict[str, str]:
-    """Returns a row's numbers as people read them."""
+    """Returns a row's numbers as text."""
     has_fit, games = row["fit"] is not None, row["games"]
     return {
         "step": f"{row['step']:,}" if row["step"] else "",
@@ -230,7 +229,7 @@ def texts_of(row: Row) -> dict[str, str]:
 
 
 def render_markdown(board: Leaderboard) -> str:
-    """Returns a table for a README."""
+    """Returns a Markdown table, for example for a README."""
     words = _payoff_words(board)
     heads = "rank | player | kind | step | score | mu | sigma | elo | fit 95 % | disagrees"
     sides = "|---:|---|---|---:|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|"
@@ -318,7 +317,7 @@ def _rating(row: Row) -> list[Text]:
 
 def _heat_map(board: Leaderboard) -> Markup:
     """Returns a heat map of the best players' results against the bots and against the opponents
-    met most often. Rows and columns are in order of rank.
+    that were met most often. Rows and columns are ordered by rank.
     """
     met: dict[str, int] = {}
     for cell in board.cells:

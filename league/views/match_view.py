@@ -1,4 +1,4 @@
-"""Draws a match in the terminal: a fight as coloured blocks, other games as a table."""
+"""Draws a match in the terminal, a fight as coloured blocks and any other game as a table."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from league.games.drawing.painter import Canvas, Painter
 
 COLOURS = ("bright_red", "bright_cyan")
 EVENTS = 3
-"""Lines under a fight's picture."""
+"""Number of event lines under a fight's picture."""
 WIDEST = 100
 FRAME_ROWS, FRAME_COLUMNS = 4, 10
-"""Cells of a table's border with its padding."""
+"""Rows and columns that a table's border and padding take."""
 
 
 class MatchView:
-    """Draws a match between players of these names. It has to see every frame."""
+    """Draws a match between the named players. It has to see every frame."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names, self._painter = names, Painter(16, 9)
         self._frame: Mapping[str, Any] = {}
 
     def see(self, frame: Mapping[str, Any]) -> None:
-        """Takes the next frame, as the game draws it."""
+        """Takes the match's next frame."""
         self._frame = frame
         if is_fight(frame):
             self._painter.see(frame)
 
     def draw(self, events: Sequence[str], size: tuple[int, int]) -> Group:
-        """Returns the last frame and the newest events, in `size` columns and rows."""
+        """Returns the last frame and the newest events. `size` has the columns and rows."""
         draw = self._fight if is_fight(self._frame) else self._table
         return Group(*draw(events, *size))
 
@@ -62,7 +62,7 @@ class MatchView:
         return [line, picture, *(Text(event, "grey70", no_wrap=True) for event in log)]
 
     def _blocks(self, canvas: Canvas) -> Segments:
-        """Draws two pixels in each cell, without words, which would be too small to read."""
+        """Draws two pixels in each cell, without text, which would be too small to read."""
         image = canvas.paint([shape for shape in self._painter.shapes() if shape[0] != "text"])
         segments = []
         for above, below in zip(image[::2].tolist(), image[1::2].tolist(), strict=True):
@@ -73,7 +73,7 @@ class MatchView:
         return Segments(segments)
 
     def _table(self, events: Sequence[str], columns: int, rows: int) -> list[RenderableType]:
-        """Returns the seats, open cards, and the last choices."""
+        """Returns a table of the seats and the other fields, and the newest events below it."""
         lines = frame_lines(self._frame, self._names)
         grid = Table.grid(padding=(0, 2))
         grid.add_column(no_wrap=True)

@@ -21,23 +21,23 @@ from league.status import LeagueStatus
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 from league.views.facts import LeagueFacts
 
-_DEADLINE_SECONDS = 1.0  # a service that restarts is asked again at the next look
+_DEADLINE_SECONDS = 1.0  # a service that doesn't answer in time is asked again a second later
 _NEWEST, _ENOUGH = 16, 20
-"""The matches of the newest rated snapshots against a bot are shown together: of at most `_NEWEST`
-snapshots, and only until there are `_ENOUGH` matches.
+"""The newest rated snapshots' matches against a bot are added up until there are `_ENOUGH` matches,
+over at most `_NEWEST` snapshots.
 """
 
 
 class LeagueReader:
-    """Keeps the newest `LeagueFacts`, which a thread reads.
+    """Holds the newest `LeagueFacts`, which a thread reads.
 
     Args:
         matchmaker: the matchmaker's address.
-        evaluator: the evaluator's address, None without an evaluator.
+        evaluator: the evaluator's address, or None without an evaluator.
         say: receives changes of the league as sentences, and alarms with `is_trouble`.
-        refresh_seconds: how often it asks the services.
-        table_seconds: how often it reads ratings and payoffs.
-        since: Unix seconds. The reader shows only workers that were heard from later. None means
+        refresh_seconds: seconds between two requests to the services.
+        table_seconds: seconds between two readings of ratings and payoffs.
+        since: a Unix time. Only workers that have been heard from since then are shown. None means
             the time at which this reader was made.
         credentials: token and certificates.
         leading: the worker name of the first main.
@@ -64,13 +64,13 @@ class LeagueReader:
         self._refresh_seconds, self._table_seconds = refresh_seconds, table_seconds
         self.facts = LeagueFacts(leading=leading)
         self.looks = 0
-        """Number of readings of the league so far. The second reading that ends after a moment has
-        also begun after it.
+        """Number of completed readings of the league. Once two readings have completed after a
+        moment, the second has also begun after that moment.
         """
         self._began_at = time.time() if since is None else since
         self._table_read_at = float("-inf")
         self._table_wanted = threading.Event()
-        self._told: set[Hashable] | None = None  # None before the first table, which has no news
+        self._told: set[Hashable] | None = None  # None before the first table, which is no news
         self._alarms: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="league-reader", daemon=True)
@@ -79,17 +79,17 @@ class LeagueReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread. The last facts stay. It is safe to call again."""
+        """Ends the thread, and keeps the last facts. It is safe to call again."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=0.3)  # it may wait for a service that hangs
 
     def look_again(self, seconds: float, hurried: Callable[[], bool] = lambda: False) -> None:
-        """Waits until the reader has read everything, with ratings, after this call.
+        """Waits until the reader has read everything again, including ratings.
 
         Args:
             seconds: the longest wait.
-            hurried: ends the wait when it returns True.
+            hurried: called repeatedly. True ends the wait.
         """
         wanted = self.looks + 2
         self._table_wanted.set()
@@ -124,7 +124,7 @@ class LeagueReader:
                 self._stop.wait(0.05 if self._table_wanted.is_set() else self._refresh_seconds)
 
     def _read_evaluator(self) -> evaluator_pb2.GetEvaluatorStatusResponse | None:
-        """Returns the evaluator's status, None without an evaluator or while it restarts."""
+        """Returns the evaluator's status, or None without an evaluator or while it restarts."""
         if self._evaluator is None:
             return None
         try:
@@ -137,8 +137,9 @@ class LeagueReader:
             return None
 
     def _with_status(self, facts: LeagueFacts, status: LeagueStatus) -> LeagueFacts:
-        """Takes steps from the last status, and everything else only from workers that were heard
-        from since the reader's start."""
+        """Returns facts with a new status. Only workers that were heard from since the reader's
+        start are shown, but steps are taken from all workers.
+        """
         workers = tuple(
             worker for worker in status.workers if worker.last_beat_at >= self._began_at
         )
@@ -151,10 +152,10 @@ class LeagueReader:
         )
 
     def _report_members(self, facts: LeagueFacts) -> None:
-        """Reports new members, decisions and patches since the first table.
+        """Reports new members, decisions of gates, and patches since the first table.
 
-        It leaves out candidates that were passed over, because a learner freezes a candidate every
-        few seconds.
+        It leaves out candidates that were passed over, because there is a new candidate every few
+        seconds.
         """
         news: dict[Hashable, str] = {}
         if facts.newest and facts.newest not in {gate.candidate for gate in facts.gates}:
@@ -172,7 +173,7 @@ class LeagueReader:
         self._told = set(news)
 
     def _report_learner(self, facts: LeagueFacts) -> None:
-        """Reports a new mix, and each alarm of the learner as it begins and as it ends."""
+        """Reports pauses, a new mix, and the beginning and end of each alarm of the learner."""
         before, now = self.facts.learner, facts.learner
         told, pause = (one.status.pause if one.status else None for one in (self.facts, facts))
         if pause != told:
@@ -180,7 +181,7 @@ class LeagueReader:
             self._say(words or "The learners go on.")
         if now is not None and now.mix and (before is None or before.mix != now.mix):
             self._say(f"Opponents now: {now.mix}.")
-        if "progress/steps" not in facts.metrics:  # it restarts and has no metrics yet
+        if "progress/steps" not in facts.metrics:  # the learner restarts and has no metrics yet
             return
         alarms = {alarm.key: alarm for alarm in alarms_of(facts.metrics)}
         for key in alarms.keys() - self._alarms.keys():
@@ -191,7 +192,7 @@ class LeagueReader:
 
 
 def _with_tables(facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
-    """Adds members, ratings, gates, and the newest snapshots' clean matches against bots."""
+    """Returns facts with members, ratings, gates, and the newest snapshots' clean matches."""
     frozen = client.players(kinds=(PlayerKind.SNAPSHOT,), states=(PlayerState.ACTIVE,))
     active = [player for player in frozen if is_mains_snapshot(player)]
     newest = max(active, key=lambda player: player.step, default=None)
@@ -217,7 +218,7 @@ def _with_tables(facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
 
 
 def _pooled(bot: str, cells: Sequence[PayoffCell]) -> PayoffCell:
-    """Returns the counts of the newest snapshots together, until these have enough matches."""
+    """Adds up the newest snapshots' counts until there are enough matches."""
     wins = draws = losses = 0
     for cell in cells:
         if wins + draws + losses >= _ENOUGH:

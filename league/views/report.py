@@ -1,6 +1,6 @@
-"""Draws a report on players as a web page with its pictures inside, and as a single picture.
+"""Draws a report on players, as a web page that contains its pictures, and as a single picture.
 
-A chart is a `Forest` (rows with intervals in panels side by side) or a `Trend` (lines over steps).
+A chart is a `Forest` (rows with intervals, in panels side by side) or a `Trend` (lines over steps).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:  # Matplotlib takes half a second to load
 COLORS: Final = (*PALETTE[:4], PALETTE[5], PALETTE[7])
 """Colours of groups and lines, in order."""
 MANY = 8
-"""Columns beyond which a table has a smaller font."""
+"""A table with more columns than this has a smaller font."""
 WIDTH = 10.6
-"""Inches of a chart."""
+"""Width of a chart, in inches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +42,12 @@ class Panel:
     values: Sequence[Measured | None]
     percent: bool = False
     reference: float | None = None
-    """The position of a thin line."""
+    """The position of a thin reference line, or None."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forest:
-    """Lists rows by name, coloured by group ("" for one colour), with numbers in panels."""
+    """Describes a chart of named rows, with numbers in panels. Each group of rows has a colour."""
 
     rows: Sequence[str]
     groups: Sequence[str]
@@ -55,14 +55,14 @@ class Forest:
 
     @property
     def height(self) -> float:
-        """Inches."""
+        """The height of the chart, in inches."""
         return 1.0 + 0.27 * len(self.rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """Lists lines by name. A line connects points (x, number), and a band shows the numbers'
-    intervals.
+    """Describes a chart of named lines. A line connects points (x, number), and a band shows the
+    numbers' intervals.
     """
 
     x_label: str
@@ -72,13 +72,13 @@ class Trend:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of a report.
+    """Describes a section of a report.
 
     Attributes:
-        words: how to read it, and its results.
-        headings, rows: a table. ``#`` after a heading marks numbers, ``|`` centred cells.
+        words: an explanation of the section and its results.
+        headings, rows: a table. ``#`` after a heading marks numbers, and ``|`` centred cells.
         shades: for heat maps, the intensity of each cell's colour, from 0 to 1.
-        is_main: whether the picture of the main points shows the chart.
+        is_main: whether the single picture also shows the chart.
     """
 
     title: str
@@ -92,7 +92,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Keeps a whole report. `numbers` is the content of the JSON file."""
+    """Holds a whole report. `numbers` is the content of the JSON file."""
 
     title: str
     lead: str
@@ -103,7 +103,7 @@ class Report:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes the folder of a report. Raises `InvalidInput` if that is impossible."""
+    """Makes the folder of a report. Raises `InvalidInput` if it can't be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -113,8 +113,8 @@ def make_folder(folder: Path) -> None:
 
 
 def write(report: Report, folder: Path) -> list[Path]:
-    """Writes ``report.html``, ``.json`` and ``.png`` into `folder` and returns their paths. A
-    folder that can't be made raises `InvalidInput`.
+    """Writes ``report.html``, ``.json`` and ``.png`` into `folder` and returns their paths. Raises
+    `InvalidInput` if the folder can't be made.
     """
     content: dict[str, str | bytes] = {
         "html": render_html(report),
@@ -129,7 +129,7 @@ def write(report: Report, folder: Path) -> list[Path]:
 
 
 def finite(value: Any) -> Any:
-    """Returns the value for JSON. None replaces infinity and NaN, which JSON lacks."""
+    """Returns the value for JSON. None replaces infinity and NaN, which JSON can't express."""
     if isinstance(value, Mapping):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -165,7 +165,7 @@ def _shaded(section: Section) -> Sequence[Sequence[str]]:
 
 
 def _svg(chart: Forest | Trend, number: int) -> str:
-    """Returns a chart for a page. `number` makes the ids in its SVG differ from other charts'."""
+    """Returns a chart as SVG for a page. `number` makes the SVG's ids unique on the page."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -181,8 +181,8 @@ def _svg(chart: Forest | Trend, number: int) -> str:
 
 
 def render_png(report: Report) -> bytes:
-    """Returns the charts of the main sections as PNG, two next to each other. A chart with many
-    panels has a row of its own.
+    """Returns the main sections' charts as PNG, two per row. A chart with several panels takes a
+    whole row.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Draws a simulated league: opponents as drawn and as configured, and predictions."""
+"""Draws a simulated league: configured, expected and realised opponents, and predicted scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLORS: Final = {"configured": "#C3CAD2", "expected": "#E69F00", "realised": "#0
                  "by the truth": "#E69F00"}  # fmt: skip
 BOOKS: Final = {"train": ("training", "#D55E00"), "eval": ("clean matches", "#009E73")}
 MOST_GROUPS = 18
-"""How many groups are drawn. The first learners' groups come first."""
+"""Largest number of groups to draw. The first learners' groups come first."""
 STYLE: Final[Any] = figures.STYLE | {"font.size": 10.5, "axes.titlesize": 12, "ytick.color": INK}
 
 
@@ -26,7 +26,7 @@ def draw(report: Mapping[str, Any]) -> bytes:
     """Draws a report of `league simulate --json`. Returns a PNG of 1600 x 640 pixels."""
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 6.4), dpi=100, facecolor="white")
-        # Each column gets the room that its names need.
+        # The layout gives each column the room that its names need.
         figure.set_layout_engine("constrained", rect=(0.012, 0.0, 0.976, 0.87), wspace=0.05)
         categories, kinds, predictions = figure.subplots(1, 3, width_ratios=(1, 1, 0.9))
         rule = report["rule"] if report["roles"] == "mix" else f"roles {report['roles']}"
@@ -54,7 +54,7 @@ def draw(report: Mapping[str, Any]) -> bytes:
 def _bars(
     axes: Axes, title: str, names: Sequence[str], columns: Mapping[str, Sequence[float]]
 ) -> None:
-    """Draws bars side by side for every name, a bar of each column."""
+    """Draws bars for every name, with a bar for each column."""
     axes.set_title(title)
     if not names:
         words = "one opponent in each category"
@@ -78,8 +78,7 @@ def _bars(
 
 
 def _predictions(axes: Axes, calibration: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Draws each tenth of the matches as a point. Points on the line are predictions that came
-    true."""
+    """Draws a point for each tenth of the matches. On the diagonal, predictions were correct."""
     axes.set_title("Scores, predicted and played")
     axes.plot([0, 1], [0, 1], color=GRID, linewidth=1.5)
     for book, (label, color) in BOOKS.items():

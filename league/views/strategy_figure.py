@@ -1,4 +1,4 @@
-"""Draws how an agent's strategy latent distinguishes its opponents, from `bin/league analyze`.
+"""Draws how well an agent's strategy latent distinguishes opponents, for `bin/league analyze`.
 
 A probe is a linear classifier that names the opponent (docs/evaluation.md).
 
@@ -23,7 +23,7 @@ READINGS: Final = (
     ("seen", "bare view", "#8A94A0"),
 )
 NUMBERS_UP_TO = 20
-"""Largest number of opponents with which each cell shows its number."""
+"""Largest number of opponents for which each cell of the table shows its number."""
 SHOWN_NAME = 16
 
 
@@ -60,13 +60,13 @@ def draw(report: dict[str, Any]) -> bytes:
 
 
 def _short(name: str) -> str:
-    """Returns a name that fits, and that Matplotlib does not read as a formula."""
+    """Shortens a name, and escapes it so that Matplotlib doesn't read it as a formula."""
     name = name.replace("$", r"\$")
     return name if len(name) <= SHOWN_NAME else f"{name[: SHOWN_NAME - 1]}…"
 
 
 def _scatter(axes: Axes, report: dict[str, Any], kind: str, hues: Any, title: str) -> None:
-    """Draws the moments of all matches, in the colour of their opponent."""
+    """Draws a point for each moment of the matches, in the opponent's colour."""
     axes.set_title(title)
     axes.set_xticks([])
     axes.set_yticks([])
@@ -76,13 +76,14 @@ def _scatter(axes: Axes, report: dict[str, Any], kind: str, hues: Any, title: st
         axes.text(0.5, 0.5, words, color=FAINT, ha="center", transform=axes.transAxes)
         return
     (x_N, y_N), opponent_N = np.transpose(places), np.asarray(report["points"]["opponent"])
-    order = np.random.default_rng(0).permutation(len(x_N))  # no opponent lies over the others
+    # Points are drawn in random order, so that no opponent covers the others.
+    order = np.random.default_rng(0).permutation(len(x_N))
     hues_N = hues[opponent_N[order]]
     axes.scatter(x_N[order], y_N[order], c=hues_N, s=9, alpha=0.75, linewidths=0)
 
 
 def _after(axes: Axes, report: dict[str, Any]) -> None:
-    """Draws how often the probes are right after some seconds of the match."""
+    """Draws how often the probes are right, by the time since the start of the match."""
     axes.set_title("How often the probe is right, by time")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     rows, places = report["after"], np.arange(len(report["after"]))
@@ -105,8 +106,8 @@ def _after(axes: Axes, report: dict[str, Any]) -> None:
 
 
 def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
-    """Draws a table of how often the probe names each opponent (column) at the moments of matches
-    against an opponent (row).
+    """Draws a table of how often the probe names each opponent (column) in the matches against an
+    opponent (row).
     """
     axes.set_title("Opponents in rows, what each is called below, %")
     named_KK = np.array([opponent["named"] for opponent in report["opponents"]])
@@ -124,7 +125,7 @@ def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
 
 
 def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
-    """Draws the drift: the share of a match's slow change that lies between its two halves."""
+    """Draws the drift: the share of a match's slow change that is between its two halves."""
     axes.set_title("Drift: change between a match's halves", pad=8)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
     axes.axvline(report["drift_by_chance"], color=FAINT, linestyle=":", label="in random order")
@@ -142,7 +143,7 @@ def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
 
 
 def _attention(axes: Axes, report: dict[str, Any]) -> None:
-    """Draws mean weights by age, of both readings."""
+    """Draws the mean attention weights of both readings, by age."""
     axes.set_title("Attention by the age of what is looked at")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     for (name, curve), color in zip(

@@ -27,17 +27,17 @@ CLUSTERS = ("#E69F00", "#56B4E9", "#CC79A7", "#7F4FC9", "#D55E00", "#8C6D31", "#
 LOSS_WIN: Final = LinearSegmentedColormap.from_list(
     "loss and win", ["#9C2F1F", "#E5A48F", "#FFFFFF", "#8FBFE0", "#12588F"]
 )
-"""Red for losses and blue for wins, which colour-blind people can distinguish."""
+"""Red means losses and blue means wins. Colour-blind people can distinguish these colours."""
 STYLE: Final[Any] = figures.STYLE | {"ytick.color": INK}
 NUMBERS_UP_TO = 20
-"""Largest number of players with which each cell shows its number."""
+"""Largest number of players for which each cell shows its number."""
 NAMES_UP_TO = 60
-"""Largest number of players with which each row is named. With more, only a few rows are named."""
+"""Largest number of players for which every row has a name. Of more rows, only some have a name."""
 
 
 def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
     """Draws a league's structure as a PNG of 1600 x 1000 pixels. `rating_N` has the leaderboard's
-    scores in the table's order.
+    scores in the order of the structure's table.
     """
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 10), dpi=100, facecolor="white")
@@ -57,13 +57,13 @@ def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
             axes.hlines(places, low, high, color=INK, linewidth=1.1, alpha=0.75)
             axes.set_xlim(0, max(0.05, float(high.max()), float(value.max())) * 1.05)
             axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-            # Without its 0 %, which would touch the 100 % of the neighbour.
+            # The label 0 % is left out, because it would touch the neighbour's 100 %.
             axes.xaxis.set_major_locator(MaxNLocator(4, steps=(1, 2, 5, 10), prune="lower"))
         ratings.set_title("Rating (score)")
         ratings.plot(np.asarray(rating_N)[order], np.arange(len(order)), "o", color=RATING)
         ratings.margins(x=0.12)
         step = 1 if len(order) <= NUMBERS_UP_TO else -(-len(order) // 40)
-        for axes in (nash, alpha, ratings):  # the table's rows, from top to bottom
+        for axes in (nash, alpha, ratings):  # rows are aligned with the table's rows
             axes.set_ylim(len(order) - 0.5, -0.5)
             axes.set_yticks(range(0, len(order), step), [])
             axes.grid(axis="y", color=GRID, linewidth=0.8)
@@ -118,7 +118,7 @@ def _table(axes: Axes, structure: Structure, order: NDArray[np.intp]) -> None:
     for members in structure.clusters.members():
         if len(members) < 2:
             continue
-        color = next(colors)  # of a strip left of the rows of near-copies
+        color = next(colors)  # the colour of a strip to the left of the near-copies' rows
         for index in np.flatnonzero(np.isin(order, members)):
             corner, at = (-width * 1.25, index - 0.46), axes.get_yaxis_transform()
             strip = Rectangle(corner, width, 0.92, color=color, clip_on=False, transform=at)

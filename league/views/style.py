@@ -1,4 +1,4 @@
-"""Defines what all pictures share: their colours, and Matplotlib's settings."""
+"""Defines the colours and Matplotlib settings that all pictures share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ PALETTE: Final = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
     *("#7F4FC9", "#8C6D31", "#555555"),
 )
-"""Okabe and Ito's colours, which colour-blind people can distinguish, and three more."""
+"""Colours of Okabe and Ito, which colour-blind people can distinguish, and three more colours."""
 SCREEN_PALETTE: Final = (
     *("#2f81c7", "#d9661f", "#12986f", "#b8689a", "#c98a00", "#3fa6d8"),
     *("#8a63d2", "#96763c", "#7d8590"),
 )
-"""`PALETTE` for the dashboard, at a lightness that suits its light and its dark theme."""
+"""`PALETTE` for the dashboard, with a lightness that suits both its light and its dark theme."""
 STYLE: Final[Any] = {
     "font.size": 10,
     "font.family": "DejaVu Sans",
@@ -34,7 +34,7 @@ STYLE: Final[Any] = {
     "xtick.color": FAINT,
     "ytick.color": FAINT,
 }
-"""For `matplotlib.rc_context`."""
+"""Settings for `matplotlib.rc_context`."""
 
 
 def png_of(figure: Figure) -> bytes:

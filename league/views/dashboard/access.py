@@ -1,5 +1,5 @@
-"""Decides who may view and who may operate the pages. If visitors need a token, the role of their
-token decides. Otherwise only this machine reaches the pages, and every visitor may do both.
+"""Decides who may view the pages and who may operate them. If visitors need a token, the token's
+role decides. Otherwise only this machine can reach the pages, and every visitor may do both.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ HEADERS = [
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "same-origin"),
 ]
-"""Headers of every answer. No other site may show a page in a frame, and a page loads nothing from
-other sites. Vue and NiceGUI need inline scripts and `eval`.
+"""Headers of every response. Other sites may not show a page in a frame, and a page loads nothing
+from other sites. Inline scripts and `eval` are allowed because Vue and NiceGUI need them.
 """
 FORM = Markup(
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Kumite</title>'
@@ -45,12 +45,12 @@ FORM = Markup(
 
 @dataclass(frozen=True)
 class Access:
-    """Decides who reaches the pages.
+    """Decides who may reach the pages.
 
     Attributes:
         host: the address that the dashboard listens on.
-        book: the run's tokens, None if visitors need no token.
-        names: names under which proxies serve the pages, each HOST or HOST:PORT.
+        book: the run's tokens, or None if visitors need no token.
+        names: names under which proxies serve the pages, as HOST or HOST:PORT.
     """
 
     host: str
@@ -59,11 +59,11 @@ class Access:
 
     @property
     def hosts(self) -> list[str]:
-        """Returns the Host headers that the dashboard answers.
+        """Returns the Host headers to which the dashboard responds.
 
-        Another web site may point its own name at this machine, so that a browser here sends its
-        requests to the dashboard. If the dashboard serves only this machine, it may have no tokens,
-        and only this list stops such requests.
+        Another web site may point its own name at this machine, so that its pages in a browser here
+        send requests to the dashboard (DNS rebinding). If the dashboard serves only this machine,
+        it may have no tokens, and only this list stops these requests.
         """
         if not is_loopback(self.host):
             return ["*"]
@@ -71,21 +71,21 @@ class Access:
         return hosts + [name.partition(":")[0] for name in self.names]
 
     def role(self, token: str) -> AccessRole:
-        """Returns the role of a token's bearer."""
+        """Returns the role that a token grants."""
         if self.book is None:
             return AccessRole.OPERATOR
         entry = self.book.find(token) if token else None
         return AccessRole.NONE if entry is None else entry.access
 
     def is_own(self, origin: str | None, host: str) -> bool:
-        """Returns whether a request with the headers Origin and Host comes from a page of the
-        dashboard, or from no page at all.
+        """Returns whether a request comes from a page of the dashboard or from no page at all,
+        according to its headers Origin and Host.
         """
         return not origin or origin.partition("://")[2] in (host, *self.names)
 
 
 class Gate:
-    """Refuses visitors who need a token and have none, and requests of other sites' pages."""
+    """Refuses visitors without a token if they need one, and requests from other sites' pages."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -118,7 +118,7 @@ class Gate:
         if self._access.role(token) < AccessRole.READ:
             return _form(scope, "There is no such token." if token else "")
         answer = RedirectResponse("./", 303)
-        # without a path the cookie belongs to the folder, also under a proxy's prefix
+        # without a path, the cookie applies to the folder of the pages, even under a proxy's prefix
         is_secure = scope["scheme"] == "https"
         answer.set_cookie(
             COOKIE, token, path=None, secure=is_secure, httponly=True, samesite="strict"

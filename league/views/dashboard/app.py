@@ -44,12 +44,12 @@ from league.views.html import joined, section, text
 from league.views.leaderboard import FORMATS, gather
 
 FIRST_SECONDS = 1.0
-"""How long a page waits for its blocks before it says that they are being read."""
+"""Seconds that a page waits for its blocks before it shows a note that they are being read."""
 
 
 class Shown(NamedTuple):
-    """Describes a page: its title, the function that makes its blocks, and the seconds between two
-    updates.
+    """Describes a page: its title, the function that makes its blocks, the seconds between two
+    updates, and whether the menu lists it.
     """
 
     title: str
@@ -76,7 +76,7 @@ PAGES = {
 
 
 def serve(source: Source, access: Access, listening: socket.socket) -> None:
-    """Serves the league until SIGTERM or Ctrl-C, on a socket that listens."""
+    """Serves the league on a listening socket, until SIGTERM or Ctrl-C."""
     for path in PAGES:
         _add_page(source, path)
     _add_files(source)
@@ -87,7 +87,7 @@ def serve(source: Source, access: Access, listening: socket.socket) -> None:
     for library in ("engineio.server", "socketio.server"):
         logging.getLogger(
             library
-        ).handlers.clear()  # their handlers write a stranger's words unchanged
+        ).handlers.clear()  # their handlers would log untrusted text unchanged
     host, port = listening.getsockname()[:2]
     ui.run(
         host=host,
@@ -128,7 +128,7 @@ def _add_page(source: Source, path: str) -> None:
 
 
 def _add_files(source: Source) -> None:
-    """Serves the films, scripts and downloads of the pages, and takes operators' requests."""
+    """Adds routes for films, scripts, downloads and operators' requests."""
 
     @app.get("/film/{match_id}")
     def _film(match_id: str) -> Response:
@@ -233,7 +233,7 @@ def _add_files(source: Source) -> None:
 
 
 def _answered(request: Request, act: Callable[[], str], page: str = "/work") -> Response:
-    """Carries out an operator's request, and shows its outcome on a page."""
+    """Carries out an operator's request, and redirects to a page that shows the outcome."""
     if request.state.role < AccessRole.OPERATOR:
         message = "This needs a token of an operator."
     else:
@@ -266,7 +266,7 @@ def _header(source: Source, path: str) -> Markup:
 
 
 class View:
-    """Keeps the blocks of a page in a browser, and sends changes."""
+    """Shows the blocks of a page in a browser, and sends changes."""
 
     def __init__(
         self,
@@ -281,8 +281,8 @@ class View:
         self._reading: asyncio.Task[list[Block]] | None = None
 
     async def begin(self) -> bool:
-        """Shows the blocks if they are read within `FIRST_SECONDS`. Otherwise it shows a note that
-        they are being read, because a browser must not wait long for the page.
+        """Shows the blocks if they can be read within `FIRST_SECONDS`. Otherwise it shows a note
+        that they are being read, because a browser must not wait long for the page.
 
         Returns:
             Whether the blocks are shown.
@@ -297,7 +297,7 @@ class View:
         return is_read
 
     async def refresh(self) -> None:
-        """Reads the page again and sends changes."""
+        """Reads the blocks again and sends changes."""
         if self._reading is None:
             self._reading = asyncio.create_task(asyncio.to_thread(self._read))
         blocks = await self._reading
@@ -334,7 +334,7 @@ def _element(block: Block) -> Any:
     with ui.element("section").classes(" ".join(kinds)) as holder:
         ui.html(Markup("<h2>{}</h2><p>{}</p>").format(block.title, block.words), sanitize=False)
         chart = ui.echart(dict(block.options), renderer="svg").style(f"height:{block.height}px")
-        if block.wide:  # it scrolls on a phone
+        if block.wide:  # on a phone the chart scrolls
             holder.props.update({"tabindex": "0", "role": "region", "aria-label": block.title})
         chart.props["role"], chart.props["aria-label"] = "img", block.title
     return chart

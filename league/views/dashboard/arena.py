@@ -1,4 +1,4 @@
-"""Runs matches while people watch or play.
+"""Runs matches that people watch or play in the browser.
 
 Shape suffixes: 1 match, 2 seats, A action width, O observation.
 """
@@ -38,34 +38,34 @@ if TYPE_CHECKING:  # torch takes two seconds to load
     from league.replay import Replay
 
 HUMAN = "human"
-"""The league's player for the person at the keyboard."""
+"""Name of the league's player for the person at the keyboard."""
 WORKER = "dashboard"
 BEAT_SECONDS = 5.0
-"""Time between two heartbeats of a rated match, also while the person thinks. A worker that sends
-no heartbeats counts as hanging.
+"""Time between two heartbeats of a match, even while the person thinks. A worker that sends no
+heartbeats counts as hanging.
 """
 MOST = 4
-"""Largest number of matches at a time, because each takes a part of a core."""
+"""Largest number of matches at the same time, because each match takes a part of a core."""
 PRIVATE = {"card"}
 """Fields of a seat that a card game hides from the other player."""
 _log = logging.getLogger(__name__)
 
 
 class Arena:
-    """Makes the matches of a league, and reports rated matches."""
+    """Begins matches between members of a league, and reports rated matches."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._lock = threading.Lock()  # never held while the matchmaker is asked
+        self._lock = threading.Lock()  # never held during a call of the matchmaker
         self._running = 0
         self._asking = threading.Lock()
         self._incarnation: Incarnation | None = None
-        self._frames = 0  # of all rated matches. Leases live while this number rises.
+        self._frames = 0  # frames of all rated matches; leases stay valid while this number rises
 
     def names(self) -> list[str]:
-        """Returns who can play: the bots and rivals, then the snapshots, the newest first.
+        """Returns the names of all players: the bots and rivals, then the snapshots, newest first.
 
-        The bots are the game's, because the evaluator registers them only when it has started.
+        The bots come from the game, because the evaluator registers them only when it starts.
         """
         players = self._source.players().values()
         bots = [bot.name for bot in self.settings().spec().bots]
@@ -74,20 +74,20 @@ class Arena:
         return bots + [player.name for player in sorted(frozen, key=lambda player: -player.step)]
 
     def settings(self) -> GameSettings:
-        """Returns the game of the run. A league without a folder here raises `NotFound`."""
+        """Returns the run's game. Raises `NotFound` if the run's folder is not on this machine."""
         run_dir = self._source.run_dir
         if run_dir is None or not (run_dir / "config.toml").is_file():
             raise NotFound("Its game is not known here: open the dashboard with --run-dir.")
         return resolve(file=run_dir / "config.toml", environment={}).of(GameSettings)
 
     def begin(self, names: Sequence[str], *, is_rated: bool) -> LiveMatch:
-        """Begins a match between two players, in the order of their seats. Only one of them may be
-        `HUMAN`. With `is_rated` the match counts in the ratings.
+        """Begins a match between two players, which are named by seat. Only one of them may be
+        `HUMAN`. `is_rated` makes the match count in the ratings.
 
         Raises:
             NotFound: there is no such player.
-            InvalidInput: both are people.
-            Refused: too many matches are played.
+            InvalidInput: both players are `HUMAN`.
+            Refused: too many matches are being played.
         """
         if list(names).count(HUMAN) > 1:
             raise InvalidInput("Two people can't share a keyboard here: choose an opponent.")
@@ -102,7 +102,7 @@ class Arena:
             if is_rated and HUMAN in names:
                 try:
                     assignment = self._lease(pair)
-                except Refused as error:  # the run is finished, or the dashboard in quarantine
+                except Refused as error:  # the run has ended, or the dashboard is in quarantine
                     why_not = f"It is not rated: {error}."
             if assignment is not None and [seat.name for seat in assignment.seats] != list(names):
                 pair.reverse()
@@ -114,8 +114,8 @@ class Arena:
             raise
 
     def ended(self) -> None:
-        """Removes a match from the count. A dashboard without matches sends no heartbeats, and does
-        not count as hanging.
+        """Removes a match from the count. After the last match, it reports that the dashboard has
+        stopped, so that its missing heartbeats don't count as hanging.
         """
         with self._lock:
             self._running -= 1
@@ -142,8 +142,9 @@ class Arena:
         return Member(name=player.name, digest=player.digest, is_rival=is_rival)
 
     def _lease(self, pair: Sequence[Member]) -> Assignment:
-        """Leases a match between the person and a player, and releases the match with swapped
-        seats."""
+        """Leases the pair of matches between the person and a player, and releases the match with
+        swapped seats.
+        """
         first, second = (member.name for member in pair)
         with self._asking:
             other = second if first == HUMAN else first
@@ -152,7 +153,7 @@ class Arena:
             client = self._source.client
             try:
                 wanted, swapped = client.acquire_pairings(self._opened(), [pairing])
-            except Fenced:  # another dashboard of this league took over the worker: take it back
+            except Fenced:  # another dashboard has taken over this worker's name, so take it back
                 self._incarnation = None
                 wanted, swapped = client.acquire_pairings(self._opened(), [pairing])
             if [seat.name for seat in wanted.seats] != [first, second]:
@@ -161,7 +162,7 @@ class Arena:
             return wanted
 
     def _opened(self) -> Incarnation:
-        """Returns the dashboard's incarnation as a worker, opened at its first use."""
+        """Returns the dashboard's incarnation as a worker, which is opened at the first use."""
         if self._incarnation is None:
             client, spec = self._source.client, self.settings().spec()
             person = Player(name=HUMAN, game=spec.name, kind=PlayerKind.HUMAN, creator=WORKER)
@@ -176,14 +177,14 @@ class Arena:
 
     def beat(self, frames: int) -> None:
         """Sends a heartbeat, with the frames of a rated match since the last heartbeat."""
-        with self._asking:  # the last heartbeat says that no person plays
+        with self._asking:  # keeps this heartbeat from following the one that reports the end
             self._frames += frames
             if self._running and self._incarnation is not None:
                 activity = "a person plays"
                 self._source.client.heartbeat(self._incarnation, self._frames, activity=activity)
 
     def report(self, match: LiveMatch, assignment: Assignment) -> str:
-        """Reports a rated match, and returns a sentence that says whether it is rated."""
+        """Reports a match, and returns a sentence on whether it is rated."""
         assert self._incarnation is not None
         failure = match.game.failures.get(0, "")
         result = match_result(assignment, match.game, 0, failure=failure, late=match.late())
@@ -199,13 +200,13 @@ class Arena:
 
 
 class LiveMatch:
-    """A match, frame by frame. Call `close` at its end.
+    """Plays a match frame by frame. Call `close` at the end.
 
     Attributes:
         person: the seat of the person, or None.
         game: the game, with a single match.
-        verdict: a sentence that says whether the match is rated, and if it is not, why.
-        replay: the id of its replay, "" before its end.
+        verdict: a sentence on whether the match is rated, and if not, why.
+        replay: the id of the match's replay, or "" before the end.
     """
 
     def __init__(
@@ -245,8 +246,8 @@ class LiveMatch:
         return self.spec.action_kind == CHOICE
 
     def _policy(self, member: Member) -> tuple[BatchedPolicy, int] | None:
-        """Returns the policy of a seat with weights or a rival, and for how many frames it holds
-        its keys. A rival decides in every frame.
+        """Returns the policy of a snapshot or rival, and the number of frames for which it holds
+        its keys, which is 1 for a rival. Returns None for any other player.
         """
         if not member.digest:
             return None
@@ -278,12 +279,14 @@ class LiveMatch:
         return policy, pace
 
     def late(self) -> tuple[int, int]:
-        """Counts the late decisions of rivals, by seat."""
+        """Returns the number of rivals' late decisions, by seat."""
         first, second = (0 if one is None else one[0].late_in(0) for one in self._policies)
         return first, second
 
     def choices(self) -> dict[int, str]:
-        """Returns the person's choices in words, by number, or {} when another player decides."""
+        """Returns the names of the person's legal choices by number, or {} if the person has
+        nothing to decide.
+        """
         if self.person is None or self.game.legal_N2A is None:
             return {}
         legal = np.flatnonzero(self.game.legal_N2A[0, self.person])
@@ -292,7 +295,7 @@ class LiveMatch:
         return {int(number): self.spec.action_names[number] for number in legal}
 
     def frame(self) -> dict[str, Any]:
-        """Returns the picture of this moment. A person does not see the other player's cards."""
+        """Returns the current frame. A person does not see the other player's cards."""
         frame = self.game.frame(0)
         if self.person is not None and "seats" in frame:
             seats = [dict(seat) for seat in frame["seats"]]
@@ -302,10 +305,10 @@ class LiveMatch:
         return frame
 
     def advance(self, done_A: NDArray[np.uint8]) -> None:
-        """Plays a frame. The person's action `done_A` is pressed keys, or a one-hot choice.
+        """Plays a frame. `done_A` has the person's pressed keys, or a one-hot choice.
 
         Raises:
-            InvalidInput: a rival failed. The match is over.
+            InvalidInput: a rival has failed, so the match is over.
         """
         game, legal_12A = self.game, self.game.legal_N2A
         number = int(game.frames_N[0])
@@ -331,14 +334,14 @@ class LiveMatch:
     def beat(self) -> None:
         """Sends a heartbeat with the frames of a rated match.
 
-        An unrated match keeps the dashboard alive, too, because it may continue after a rated match
-        has ended.
+        Unrated matches also send heartbeats, because they may continue after a rated match has
+        ended.
         """
         frames, self._unsaid = self._unsaid, 0
         self._arena.beat(frames if self._assignment is not None else 0)
 
     def _finish(self) -> None:
-        """Keeps the replay, and reports a rated match."""
+        """Reports a rated match, and saves the replay of a person's match."""
         self.is_over = True
         if self._assignment is not None:
             assignment, self._assignment = self._assignment, None
@@ -353,12 +356,12 @@ class LiveMatch:
             self.replay = self._kept(match_id)
 
     def winner(self) -> int | None:
-        """Returns the seat that won, None after a draw."""
+        """Returns the seat that won, or None after a draw."""
         outcome = float(self.game.outcomes_N[0])
         return None if outcome == 0.5 else int(outcome < 0.5)
 
     def _kept(self, match_id: str) -> str:
-        """Writes the replay of a person's match, and returns its id."""
+        """Saves the replay of a person's match, and returns its id."""
         from league.replay import Bout, save_replay
 
         first, second = self._pair
@@ -374,7 +377,7 @@ class LiveMatch:
         return replay.match_id
 
     def close(self) -> None:
-        """Ends the match. An unfinished rated match is given back."""
+        """Ends the match. The lease of an unfinished rated match is released."""
         self.game.close()
         for rivals in self._rivals:
             rivals.close()

@@ -1,4 +1,4 @@
-"""Makes the parts of a page: forms, links and charts, next to `league.views.html`."""
+"""Makes parts of a page: forms, links and charts. `league.views.html` has the general parts."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from league.status import Pause
 from league.views.html import Text, bar, joined, section, text
 
 MOST_POINTS: Final = 300
-"""Largest number of points of a line. A chart is only some 600 pixels wide."""
+"""Largest number of points in a line, because a chart is only about 600 pixels wide."""
 GRID: Final = {"lineStyle": {"color": "#8a93a040"}}
-"""Lines that are visible in both themes."""
+"""Style of grid lines, visible in both themes."""
 SHORT: Final = {
     ":formatter": "v => v >= 1e6 ? v / 1e6 + 'M' : v >= 1e4 ? v / 1e3 + 'k' : String(v)",
     "hideOverlap": True,
 }
-"""Labels of an axis of steps: 2.5M, 50k."""
+"""Labels for an axis of steps, such as 2.5M or 50k."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A picture that ECharts draws. `words` describe it, also to readers who can't see it."""
+    """Describes a chart that ECharts draws. `words` explain it, also to people who can't see it."""
 
     title: str
     words: str
@@ -39,22 +39,20 @@ class Chart:
     height: int = 260
     wide: bool = False
     painted: bool = False
-    """Whether it colours its own words. Otherwise they follow the theme."""
+    """Whether the chart colours its own text. Otherwise the text follows the theme."""
 
 
 Block = Markup | Chart
 
 
 def link(words: Text, path: str, **query: object) -> Markup:
-    """Returns a link to a page of the dashboard. Parameters of `query` without a value are left
-    out.
-    """
+    """Returns a link to a page of the dashboard. Parameters without a value are left out."""
     return Markup('<a href="{}">{}</a>').format(address(path, **query), text(words))
 
 
 def address(path: str, **query: object) -> str:
     """Returns the address of a page. It is relative, because a proxy may serve all pages under a
-    prefix. Parameters of `query` without a value are left out.
+    prefix. Parameters without a value are left out.
     """
     values = {
         name.rstrip("_"): str(value) for name, value in query.items() if value not in ("", None)
@@ -94,9 +92,9 @@ def sparkline(values: Sequence[float]) -> Markup:
 
 
 def choice(name: str, label: str, values: Mapping[str, str], chosen: str) -> Markup:
-    """Returns a drop-down list of a form with a label before it.
+    """Returns a drop-down list for a form, after its label.
 
-    The list sets the parameter `name`. `values` has the words that it shows for each value.
+    The list sets the parameter `name`. `values` has the text to show for each value.
     """
     options = joined(
         Markup('<option value="{}"{}>{}</option>').format(
@@ -108,10 +106,13 @@ def choice(name: str, label: str, values: Mapping[str, str], chosen: str) -> Mar
 
 
 def entry(name: str, label: str, value: str, *, names: str = "", is_needed: bool = False) -> Markup:
-    """Returns a text field of a form.
+    """Returns a text field for a form.
 
     Args:
-        names: the id of a list of suggestions.
+        name: the parameter that the field sets.
+        label: the text in front of the field.
+        value: the field's initial value.
+        names: the id of a list of suggestions, or "".
         is_needed: whether the browser refuses an empty field.
     """
     suggested = Markup(' list="{}"').format(names) if names else ""
@@ -122,19 +123,19 @@ def entry(name: str, label: str, value: str, *, names: str = "", is_needed: bool
 
 
 def answer(parameters: Mapping[str, str]) -> list[Block]:
-    """Returns the outcome of an operator's request, or [] if no request was sent."""
+    """Returns a block with the outcome of an operator's request, or [] without a request."""
     message = parameters.get("said", "")
     words = Markup('<p role="status">{}</p>').format(text(message))
     return [section("Asked", words)] if message else []
 
 
 def paused(pause: Pause) -> str:
-    """Returns the state of learners that an operator has paused."""
+    """Returns sentences on learners that an operator has paused."""
     return f"Paused since {when(pause.at)} by {pause.by}. The evaluator goes on."
 
 
 def suggestions(number: str, names: Iterable[str]) -> Markup:
-    """Returns the list of suggestions for text fields."""
+    """Returns a list of suggestions for text fields, with the id `number`."""
     options = joined(Markup('<option value="{}">').format(text(name)) for name in names)
     return Markup('<datalist id="{}">{}</datalist>').format(number, options)
 
@@ -155,7 +156,7 @@ def thinned(
         steps, values: the line, of shape [N].
 
     Returns:
-        Means of neighbours, and the last point unchanged.
+        Means of neighbouring points. The last point stays unchanged.
     """
     steps, values = np.asarray(steps, float), np.asarray(values, float)
     if len(steps) <= MOST_POINTS:
@@ -171,12 +172,12 @@ def thinned(
 def line(
     name: str, steps: NDArray[Any], values: NDArray[Any], colour: str = "", **more: Any
 ) -> dict[str, Any]:
-    """Returns a series of a line chart.
+    """Returns a line for a line chart.
 
     Args:
-        name: its name in the legend.
-        steps, values: the line, of shape [N].
-        colour: its colour, "" for ECharts' choice.
+        name: the line's name in the legend.
+        steps, values: the line's points, of shape [N].
+        colour: the line's colour, or "" for ECharts' choice.
         more: further options of ECharts.
     """
     x, y = broken(*thinned(steps, values))
@@ -195,8 +196,8 @@ def line(
 def band(
     name: str, steps: NDArray[Any], low: NDArray[Any], high: NDArray[Any], colour: str
 ) -> list[dict[str, Any]]:
-    """Returns an interval of shape [N] around the line `name`: two invisible lines with the area
-    between them.
+    """Returns the band of an interval around the line `name`: two invisible lines, with the area
+    between them filled. `low` and `high` have shape [N].
     """
     hidden = {
         "lineStyle": {"opacity": 0},
@@ -223,10 +224,12 @@ def lines(
     """Returns a line chart.
 
     Args:
-        series: its lines, as `line` and `band` return them.
+        title: the chart's title.
+        words: an explanation of the chart.
+        series: the lines, from `line` and `band`.
         shares: whether the values are shares, from 0 to 1.
         log: whether the values have a logarithmic axis.
-        x: "value" for steps, "time" for Unix milliseconds.
+        x: "value" for steps, or "time" for Unix milliseconds.
     """
     named = [line["name"] for line in series if not line.get("silent")]
     axis: dict[str, Any] = {"type": "log" if log else "value", "scale": True, "splitLine": GRID}

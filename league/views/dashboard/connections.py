@@ -1,4 +1,4 @@
-"""Closes idle connections of browsers, and closes them sooner if many connections are open."""
+"""Closes idle connections of browsers, sooner if many connections are open."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from league.service.server import most_connections
 
 REQUEST_SECONDS = 20.0
-"""How long a request may take to arrive. uvicorn's own limit ends with the first byte of a
+"""Longest time for a request to arrive. uvicorn's own limit only applies until the first byte of a
 request.
 """
 BACKLOG = 64
-"""How many connections may wait until the pages can answer, and how many are accepted at a time."""
+"""Number of connections that may wait until the pages can answer, or are accepted at a time."""
 _most = cache(most_connections)
 
 
 class BrowserConnection(H11Protocol):
-    """A connection of a browser or of a proxy, until it becomes a websocket."""
+    """Handles a connection of a browser or a proxy, until it becomes a websocket."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
@@ -36,11 +36,11 @@ class BrowserConnection(H11Protocol):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether the server owes this connection no answer to a complete request."""
+        """Whether the server isn't busy with a complete request of this connection."""
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     def _close_idle(self) -> None:
-        if self not in self.connections:  # it is closed, or a websocket
+        if self not in self.connections:  # it was closed, or became a websocket
             return
         left = self._since + REQUEST_SECONDS - self.loop.time()
         if self._is_idle and left <= 0:
@@ -49,7 +49,7 @@ class BrowserConnection(H11Protocol):
             self.loop.call_later(left if left > 0 else REQUEST_SECONDS, self._close_idle)
 
     def _make_room(self) -> None:
-        """Closes the oldest idle connection of the peer with the most idle connections."""
+        """Closes the longest idle connection of the peer that has the most idle connections."""
         all_idle = [peer for peer in self.connections
                     if isinstance(peer, BrowserConnection) and peer._is_idle]  # fmt: skip
         [(crowd, _)] = Counter(connection._peer for connection in all_idle).most_common(1)

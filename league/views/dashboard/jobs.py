@@ -1,4 +1,4 @@
-"""Trains exploiters on request, one at a time, by the command of `bin/league`."""
+"""Trains exploiters on request, one at a time, with `bin/league exploit`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from league.errors import NotFound, Refused
 from league.service import die_with_parent
 
 LINES = 14
-"""How many lines of the training's output are shown."""
+"""Number of lines of the training's output to show."""
 TRIES = 1
 
 
@@ -20,7 +20,7 @@ class ExploitJob:
     """Runs the training of an exploiter in a child process. The child ends when this process ends.
 
     Attributes:
-        what: describes the last job, "" before the first.
+        what: a description of the last job, or "" before the first job.
     """
 
     def __init__(self, run_dir: Path | None) -> None:
@@ -31,7 +31,7 @@ class ExploitJob:
 
     @property
     def log(self) -> Path | None:
-        """Returns the file that holds the training's output."""
+        """The file with the training's output, or None without the run's folder."""
         return None if self._run_dir is None else self._run_dir / "logs" / "exploit.log"
 
     def is_running(self) -> bool:
@@ -41,11 +41,11 @@ class ExploitJob:
         """Begins to train an exploiter.
 
         Args:
-            player: its victim.
-            steps: steps of training.
+            player: the exploiter's victim.
+            steps: number of training steps.
 
         Raises:
-            NotFound: the run's folder is not here.
+            NotFound: the run's folder is not on this machine.
             Refused: another exploiter is being trained.
         """
         if self.log is None:

@@ -1,8 +1,8 @@
-"""Plays a match over a websocket. The server sends each frame, the browser its keys.
+"""Plays a match over a websocket. The server sends frames, and the browser sends keys.
 
-The browser sends `{"keys": [0 or 1, ...]}` when a key changes, or `{"choice": number}`. It gets
-`begin` once, a `count` before a person's keys matter, and then each `frame`, with `choices` if the
-person must choose. At the end it gets `end`, the outcome in words.
+The browser sends `{"keys": [0 or 1, ...]}` when a key changes, or `{"choice": number}`. It receives
+`begin` once, then a countdown of `count`s if a person plays with keys, and then each `frame`, with
+`choices` if the person has to choose. At the end it receives `end`, the outcome in words.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from league.security.roles import AccessRole
 from league.views.dashboard.arena import BEAT_SECONDS, Arena, LiveMatch
 
 CHOICE_SECONDS = 0.6
-"""Time between two choices of other players, because people want to see each choice."""
+"""Time between two choices of other players, so that people can see each choice."""
 COUNTDOWN = ("3", "2", "1")
 COUNT_SECONDS = 0.7
 """Time between two words of the countdown."""
 LATEST_SECONDS = 0.25
-"""A match that lags behind real time by more than this drops the lost time."""
+"""If a match lags behind real time by more than this, it doesn't catch up the rest."""
 
 
 class Player:
-    """Keeps a person's keys and choices, as the browser sends them."""
+    """Holds a person's keys and choices, as the browser sends them."""
 
     def __init__(self, width: int) -> None:
         self.held_A = np.zeros(width, np.uint8)
@@ -38,7 +38,7 @@ class Player:
         self._chosen: asyncio.Queue[int] = asyncio.Queue(4)
 
     def take(self, text: str) -> None:
-        """Follows a message, and ignores malformed messages."""
+        """Handles a message. Malformed messages are ignored."""
         try:
             message = json.loads(text)
             keys, number = message.get("keys"), message.get("choice")
@@ -57,7 +57,7 @@ class Player:
         return found_A
 
     async def choice(self, among: dict[int, str]) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Waits for a legal choice, and returns it as one-hot."""
+        """Waits for a choice in `among`, and returns it one-hot."""
         while (number := await self._chosen.get()) not in among:
             pass
         chosen_A = np.zeros(len(self.held_A), np.uint8)
@@ -66,7 +66,7 @@ class Player:
 
 
 async def play(socket: WebSocket, arena: Arena) -> None:
-    """Plays the match that the address names until it ends, or the browser goes away."""
+    """Plays the match that the address describes, until it ends or the browser disconnects."""
     await socket.accept()
     asked = socket.query_params
     may_rate = socket.state.role >= AccessRole.WORKER
@@ -95,7 +95,7 @@ async def play(socket: WebSocket, arena: Arena) -> None:
 
 async def _beat(match: LiveMatch) -> None:
     while True:
-        with suppress(LeagueError):  # the match reports its outcome at the end
+        with suppress(LeagueError):  # an error will show when the match reports its outcome
             await asyncio.to_thread(match.beat)
         await asyncio.sleep(BEAT_SECONDS)
 
@@ -129,7 +129,7 @@ async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
             await socket.send_json({"count": word})
             await asyncio.sleep(COUNT_SECONDS)
         await socket.send_json({"count": "Go!"})
-        person.keys()  # forgets what was pressed before
+        person.keys()  # discards keys that were pressed before
     loop = asyncio.get_running_loop()
     period = CHOICE_SECONDS if match.is_choice else 1.0 / match.spec.frames_per_second
     due, frame = loop.time(), drawable(first, match.names)
@@ -156,7 +156,7 @@ async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
 
 
 def _keys(match: LiveMatch) -> list[str]:
-    """Returns a key of the keyboard for each key of the game: its letter, or else a digit."""
+    """Returns the keyboard's key for each key of the game: its letter or space, or else a digit."""
     names = match.spec.action_names
     if all(len(name) == 1 or name == "space" for name in names):
         return [" " if name == "space" else name.lower() for name in names]

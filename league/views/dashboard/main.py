@@ -39,16 +39,17 @@ def run(
     """Serves the pages of a league until SIGTERM or Ctrl-C, and prints their address.
 
     Args:
-        run_dir: the run's folder, None for a league somewhere else.
-        host: where to listen. Visitors need a token if other machines reach the address, or if the
-            run's services want tokens.
-        port: 0 for a free port.
+        client: a client of the league's matchmaker.
+        run_dir: the run's folder, or None if it is not on this machine.
+        host: the address to listen on. Visitors need a token if other machines can reach the
+            address, or if the run's services require tokens.
+        port: the port, or 0 for any free port.
         names: names under which a proxy serves the pages to others.
 
     Raises:
-        ConfigError: a name is malformed, or other machines reach the address and the league has no
+        ConfigError: a name is malformed, or other machines can reach the address and there is no
             folder with tokens.
-        Unavailable: nothing can listen there.
+        Unavailable: it can't listen on the address.
     """
     from league.views.dashboard.app import serve
     from league.views.dashboard.source import Source
@@ -69,10 +70,10 @@ def run(
 
 
 def _access(host: str, run_dir: Path | None, names: tuple[str, ...]) -> Access:
-    """Returns who may look.
+    """Returns who may view the pages.
 
-    Visitors need no token if nothing but this machine reaches the pages and the run's services want
-    no tokens.
+    Visitors need no token if only this machine can reach the pages and the run's services don't
+    require tokens.
     """
     is_open = bool(names) or not is_loopback(host)
     if run_dir is None and is_open:
@@ -91,7 +92,7 @@ def _access(host: str, run_dir: Path | None, names: tuple[str, ...]) -> Access:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Returns a socket that listens. Visitors wait until the pages can answer."""
+    """Returns a listening socket. Visitors who connect wait until the pages can answer."""
     try:
         return socket.create_server((host.strip("[]"), port), backlog=BACKLOG)
     except OSError as error:
@@ -102,7 +103,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves a run whose matchmaker may still be starting. Returns the exit code."""
+    """Serves a run, whose matchmaker may still be starting. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="dashboard")
     parser.add_argument("--matchmaker", required=True, metavar="HOST:PORT")
     parser.add_argument("--run-dir", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""Shows kept matches: films, and charts of payments, the critics' values and attention.
+"""Shows recorded matches: films, and charts of reward terms, the critics' values and attention.
 
 Shape suffixes: T decisions or frames, 2 seats, K reward terms, O observation, P pooled outputs.
 """
@@ -24,18 +24,18 @@ if TYPE_CHECKING:  # torch takes two seconds to load
 FPS = 30
 WIDTH = 1280
 KEPT_SECONDS = 60.0
-"""How long a film stays in memory after it was shown."""
+"""Seconds for which a film stays in memory after it was shown."""
 TERMS = 6
-"""How many reward terms of a seat are drawn, the largest first."""
+"""Number of reward terms to draw for each seat, starting with the largest."""
 ATTENTION = SCREEN_PALETTE[0]
 
 
 def replay_of(source: Source, match_id: str) -> Replay | None:
-    """Returns the replay of a match, None if the run keeps none.
+    """Returns the replay of a match, or None if the run hasn't kept it.
 
     Raises:
         DataCorrupt, VersionMismatch: the file can't be read.
-        InvalidInput: it is of a game that is neither the run's nor built in.
+        InvalidInput: the replay's game is neither the run's game nor built in.
     """
     path = source.replays().get(match_id)
     if path is None:
@@ -52,8 +52,8 @@ def replay_of(source: Source, match_id: str) -> Replay | None:
 
 
 def film_of(source: Source, match_id: str) -> dict[str, Any] | None:
-    """Returns a match's film as player.js takes it, None without a replay. It raises the errors of
-    `replay_of`, and others if the match can't be played again.
+    """Returns a match's film in the form for player.js, or None without a replay. Raises the errors
+    of `replay_of`, and further errors if the match can't be played again.
     """
     replay = replay_of(source, match_id)
     if replay is None:
@@ -66,7 +66,7 @@ def film_of(source: Source, match_id: str) -> dict[str, Any] | None:
 
 
 def insights(source: Source, replay: Replay) -> list[Block]:
-    """Returns charts over the seconds of a match for its replay."""
+    """Returns charts over the time of a match, to show next to its replay."""
     key = ("insights", replay.match_id)
     return source.kept(key, KEPT_SECONDS, lambda: list(_read(source, replay)))
 
@@ -104,7 +104,7 @@ def _read(source: Source, replay: Replay) -> Iterator[Block]:
 def _minds(
     source: Source, replay: Replay, seen_T2O: NDArray[Any], per_second: int, most: int
 ) -> Iterator[Chart]:
-    """Yields the critics' values, and the attention of the encoders, of seats with weights."""
+    """Yields charts of attention and of the critics' values, for the seats that networks played."""
     assert source.run_dir is not None
     from league.agent.snapshot import load_snapshot
     from league.agent.strategy import encode_match
@@ -152,7 +152,7 @@ def _values(
 
 
 def _attention(name: str, second_T: NDArray[Any], weights_TP: NDArray[Any], step: float) -> Chart:
-    """Returns a heat map of attention by time and by age of the outputs."""
+    """Returns a heat map of attention, by time and by the outputs' age."""
     stride = max(1, len(second_T) // 150)
     shown_TP = weights_TP[::stride]
     ages = [f"{entry * step:.2f}" for entry in range(weights_TP.shape[1])]

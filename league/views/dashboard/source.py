@@ -1,4 +1,4 @@
-"""Reads the league for the pages. All viewers share the values."""
+"""Reads the league for the pages, and caches the values for all viewers."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ if TYPE_CHECKING:  # numpy takes a moment to load
     from league.replay.highlights import Highlight
 
 MIX_SECONDS = 60.0
-"""How long a count over the whole log may take, and how long the count is kept."""
+"""Longest time for a count over the whole log, and the time for which the count is kept."""
 BEHIND = 0.5
-"""Seconds until a thread begins to read data that no page waits for."""
+"""Delay in seconds before a thread reads a value for which no page waits."""
 FIRST_LOOK_SECONDS = 5.0
 READ_SECONDS = 3.0
-"""How long a page waits for a matchmaker that does not answer, before it says so."""
+"""Seconds that a page waits for a matchmaker that doesn't answer, before it reports this."""
 FORGOTTEN = 60.0
-"""Seconds after which a value that no page reads is forgotten."""
+"""Seconds for which an expired value is kept in the cache."""
 MATCH_SECONDS = 3600.0
-"""How long a match with a result is kept after a request. Such a match does not change."""
+"""Seconds for which a match with a result is kept, because it doesn't change any more."""
 SCORES_SECONDS = 60.0
-"""How long an evaluation's counts by opponent are kept."""
+"""Seconds for which an evaluation's counts by opponent are kept."""
 EVENTS = 200
-"""Events that are kept for the page."""
+"""Number of events to keep."""
 T = TypeVar("T")
 
 
 @dataclass
 class _Kept:
-    """Keeps a value and the time until which it holds."""
+    """Holds a cached value, and the time until which it is valid."""
 
     value: Any = None
     until: float = -math.inf
@@ -56,11 +56,12 @@ class _Kept:
 
 
 class Source:
-    """A league, whose values all viewers share.
+    """Reads values of a league, and shares them between all viewers.
 
     Args:
-        client: a client of its matchmaker.
-        run_dir: the run's folder. None, for a league elsewhere, means no curves and replays.
+        client: a client of the league's matchmaker.
+        run_dir: the run's folder, or None for a league on another machine. Without the folder, the
+            pages have no curves and replays.
         title: title of the pages.
     """
 
@@ -91,14 +92,14 @@ class Source:
         self.exploiting = ExploitJob(run_dir)
 
     def close(self) -> None:
-        """Ends its threads and processes."""
+        """Ends the threads and processes of this source."""
         self._reader.stop()
         self.exploiting.close()
         self._reading.close()
 
     @property
     def facts(self) -> LeagueFacts:
-        """Returns the league as last read. Reading starts at the first call."""
+        """The league as last read. The first use starts the reading."""
         with self._lock:
             if not self._is_read:
                 self._is_read = True
@@ -109,16 +110,16 @@ class Source:
     def kept(
         self, key: Hashable, seconds: float, read: Callable[[], T], *, behind: bool = False
     ) -> T:
-        """Returns a value that is at most `seconds` old. If it is older, one caller reads the value
-        again, and the other callers wait for it.
+        """Returns a cached value that is at most `seconds` old. If it is older, one caller reads
+        the value again, and the other callers wait.
 
         Args:
-            key: names the value.
-            seconds: for how long the value is kept.
-            read: reads it.
+            key: the value's key in the cache.
+            seconds: how long the value is valid.
+            read: reads the value.
             behind: whether only the first caller waits. All later callers get the last value, even
-                if it is too old. Then a thread reads a new value a moment later, after the page was
-                answered.
+                if it is too old. In that case, a thread reads a new value shortly after the page
+                was answered.
         """
         now = time.monotonic()
         with self._lock:
@@ -152,7 +153,7 @@ class Source:
         return self.kept("events", 2.0, self._read_events)
 
     def _read_events(self) -> list[Event]:
-        """Adds the log's events since the last look."""
+        """Adds the log's events since the last call, and returns the newest events."""
         last = self.status().vitals.event_position
         after = max(self._event_position, last - 10 * EVENTS, 0)
         if last > after:
@@ -189,18 +190,20 @@ class Source:
         *,
         with_stats: bool = False,
     ) -> list[PayoffCell]:
-        """Counts the matches of the pairs that met, as `MatchmakerClient.payoff` does."""
+        """Returns the counts of the pairs that have met (`MatchmakerClient.payoff`)."""
         key, client = ("payoff", book, rows, columns, with_stats), self._reading
         return self.kept(
             key, 3.0, lambda: client.payoff(book, rows, columns, with_stats=with_stats)
         )
 
     def gates(self) -> list[CandidateGate]:
-        """Returns the gates with their certificates, in the order of opening."""
+        """Returns the gates with their certificates, in the order in which they opened."""
         return self.kept("gates", 3.0, lambda: self._reading.gates(certificates=True))
 
     def matches(self, **asked: Any) -> tuple[list[MatchLine], int]:
-        """Returns a page of matches and where older ones begin, as `MatchmakerClient.matches`."""
+        """Returns a page of matches, and the position at which older matches begin
+        (`MatchmakerClient.matches`).
+        """
         key = ("matches", *asked.items())
         return self.kept(key, 2.0, lambda: self._reading.matches(**asked))
 
@@ -214,13 +217,13 @@ class Source:
         return record
 
     def replays(self) -> dict[str, Path]:
-        """Returns the replays that the run keeps, by match id, the newest first."""
+        """Returns the run's replays by match id, the newest first."""
         return self.kept("replays", 5.0, self._read_replays)
 
     def _read_replays(self) -> dict[str, Path]:
         files: list[tuple[float, Path]] = []
         for path in self.run_dir.glob("replays/*.replay") if self.run_dir else ():
-            with contextlib.suppress(FileNotFoundError):  # it has just been removed
+            with contextlib.suppress(FileNotFoundError):  # the file has just been removed
                 files.append((path.stat().st_mtime, path))
         return {path.stem: path for _, path in sorted(files, reverse=True)}
 
@@ -238,8 +241,8 @@ class Source:
         return self.kept(("met", player), MIX_SECONDS, lambda: self._count_met(player))
 
     def _count_met(self, player: str) -> list[dict[str, Any]]:
-        """Runs the command of the matchmaker's package, which `league` does not import. Its process
-        can be killed after `MIX_SECONDS` and takes no time from the pages.
+        """Runs the command in a process, because `league` doesn't import the matchmaker's package.
+        The process doesn't block the pages, and is killed after `MIX_SECONDS`.
         """
         command = [sys.executable, "-m", "league", "mix", "--json", "--player", player]
         try:
@@ -263,7 +266,7 @@ class Source:
         return self.kept("reports", 2.0, self._reading.reports)
 
     def scores(self, report: Report) -> tuple[OpponentScore, ...]:
-        """Returns an evaluation's scores by opponent. New matches cause them to be read again."""
+        """Returns an evaluation's scores by opponent. They are read again after new matches."""
         number = report.evaluation.number
         key = ("report", number, report.matches_done)
         return self.kept(key, SCORES_SECONDS, lambda: self._reading.report(number)).scores

@@ -1,6 +1,4 @@
-"""Selects the frames of a part of a replay, and says how many pictures show each frame and the
-verdict.
-"""
+"""Selects the frames of a part of a replay, and decides how many pictures show each frame."""
 
 from __future__ import annotations
 
@@ -14,21 +12,22 @@ from league.games.drawing import is_fight, verdict
 from league.replay import Playback, Replay, end_frame
 
 WARM_UP_FRAMES = 45
-"""Frames before a cut that the drawing sees without showing them, for its camera and effects."""
+"""Frames before a cut that the painter sees without showing them, for its camera and effects."""
 ROUNDING = 1e-9
-"""How far the product of seconds and frames per second may be from a whole number."""
+"""Largest distance of the product of seconds and frames per second from a whole number."""
 VERDICT_SECONDS = 2.4
 VERDICT_AFTER_SECONDS = 0.7
-"""How long the last knock-out is shown without the verdict."""
+"""Seconds for which the last knock-out is shown without the verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """Describes a part of a match. A `stop` after the end shows the verdict too.
+    """Describes a part of a match. If `stop` is after the end, the verdict is shown too.
 
     Args:
-        start: seconds, None for the beginning. A start at the very end shows only the verdict.
-        stop: seconds, None for the end with the verdict.
+        start: the first second, or None for the beginning. A start at the very end shows only the
+            verdict.
+        stop: the last second, or None for the end with the verdict.
 
     Raises:
         InvalidInput: the part has no length.
@@ -52,16 +51,15 @@ class Cut:
 class Clip:
     """Yields the frames of a part of a replay.
 
-    `seconds` is the length of the shown part of the match, without the verdict. It is known only
-    after the last frame.
+    `seconds` is the length of the shown part of the match, without the verdict. `frames` sets it.
 
     Args:
         replay: the match.
-        fps: pictures a second.
+        fps: pictures per second.
         cut: the part of the match.
 
     Raises:
-        InvalidInput: an impossible number of pictures a second.
+        InvalidInput: an impossible number of pictures per second.
     """
 
     def __init__(self, replay: Replay, fps: float, cut: Cut) -> None:
@@ -107,7 +105,9 @@ class Clip:
                 yield from self._ending(end_frame(playback.game, frame), 0)
 
     def _after(self, last: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the fight's final frame. The game doesn't keep it, but its content is known."""
+        """Returns the fight's final frame. The game doesn't keep it, but its content follows from
+        the last frame and the winner.
+        """
         end = {**last, "frame": last["frame"] + 1}
         winner = self.replay.winner
         if winner is None or self.replay.frames >= last["max_frames"]:
@@ -119,7 +119,7 @@ class Clip:
     def _ending(
         self, end: dict[str, Any], per_second: int
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
-        """Yields the last knock-out, and the verdict over it."""
+        """Yields frames of the last knock-out, and then frames with the verdict over it."""
         count = round(VERDICT_SECONDS * self.fps)
         for number in range(count):
             waited = number / self.fps

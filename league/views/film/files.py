@@ -1,4 +1,4 @@
-"""Writes films as files: mp4, gif, png, a page for the browser, and the bare frames as JSON."""
+"""Writes films as files: mp4, gif, png, a page for the browser, or the frames as JSON."""
 
 from __future__ import annotations
 
@@ -38,17 +38,19 @@ def write_film(
     width: int | None = None,
     height: int | None = None,
 ) -> None:
-    """Writes the film in the format of the file's ending.
+    """Writes a film in the format that the file's ending means.
 
     Args:
         path: the file.
-        cut: the part of the match, by default all of it.
-        fps: pictures a second.
-        width: pixels. If only the width is given, the ratio is 16 to 9.
-        height: pixels.
+        replay: the match.
+        cut: the part of the match, by default the whole match.
+        fps: pictures per second.
+        width: width in pixels. If only the width or the height is given, the ratio is 16 to 9.
+        height: height in pixels.
 
     Raises:
-        InvalidInput: unknown ending, impossible size or speed, or a package is missing.
+        InvalidInput: the ending is unknown, the size or speed is impossible, or a package is
+            missing.
     """
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
@@ -79,7 +81,7 @@ def _pixels(
 
 def _write_mp4(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
     ffmpeg = _video_writer()
-    # The codec halves the colours' resolution, so both sides are even.
+    # The codec halves the resolution of colours, so both sides must be even.
     width, height = width + width % 2, height + height % 2
     images = _pixels(replay, cut, fps, width, height)
     first = next(images)
@@ -120,8 +122,8 @@ def _write_gif(path: Path, replay: Replay, cut: Cut, fps: float, width: int, hei
 
 
 def _common_palette(images: list[Image.Image]) -> Image.Image:
-    """Returns a palette for the whole film, from a few of its pictures, so that colours don't
-    flicker.
+    """Returns a palette for the whole film, from a sample of its pictures. A common palette keeps
+    colours from flickering.
     """
     some = images[:: max(1, len(images) // 12)][:12]
     sheet = Image.new("RGB", (some[0].width, some[0].height * len(some)))
@@ -131,7 +133,9 @@ def _common_palette(images: list[Image.Image]) -> Image.Image:
 
 
 def _write_png(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """Writes the picture at the cut's start. Without a start, a game of choices shows its end."""
+    """Writes the picture at the cut's start, by default the match's beginning. In games of choices,
+    the default is the match's end.
+    """
     if cut.start is None:
         cut = Cut(start=_informative_second(replay))
     image = Image.fromarray(next(_pixels(replay, cut, fps, width, height)))
@@ -151,18 +155,18 @@ def _save(path: Path, image: Image.Image, **options: Any) -> None:
 
 
 def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, Any]:
-    """Returns the film as player.js takes it.
+    """Returns a film in the form for player.js.
 
     Args:
         replay: the match.
         cut: the part of the match.
-        fps: pictures a second.
+        fps: pictures per second.
         width: the width of a picture whose height is `HEIGHT`.
 
     Returns:
-        The film's `size` as [width, height], its `fps`, the `seconds` of the match that it shows,
-        the players' `names`, the part of a frame that stays `still`, the `frames` as draw.js takes
-        them, and in `shown` how many pictures show each frame.
+        The film's `size` as [width, height], its `fps`, the number of `seconds` of the match that
+        it shows, the players' `names`, the constant part of all frames as `still`, the `frames` in
+        the form for draw.js, and in `shown` the number of pictures for each frame.
     """
     clip = Clip(replay, fps, cut)
     still: dict[str, Any] | None = None
@@ -186,13 +190,13 @@ def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, A
 def film_page(
     replay: Replay, cut: Cut, fps: float = 30, width: int = 1280, height: int = 720
 ) -> str:
-    """Returns a page that needs nothing else: the film, the drawing, and the player.
+    """Returns a self-contained page with the film, the drawing code and the player.
 
     Args:
         replay: the match.
         cut: the part of the match.
-        fps: pictures a second.
-        width, height: the ratio of a picture.
+        fps: pictures per second.
+        width, height: the aspect ratio of a picture.
     """
     here = Path(__file__).parent
     film = json.dumps(film_json(replay, cut, fps, HEIGHT * width / height), separators=(",", ":"))
@@ -206,7 +210,7 @@ def film_page(
         "data": base64.b64encode(gzip.compress(film.encode(), 9, mtime=0)).decode(),
     }
     page = (here / "page.html").read_text(encoding="utf-8")
-    # in one pass, as a player's name may look like a blank
+    # All blanks are filled in a single pass, because a player's name may look like a blank.
     return re.sub(r"\{\{(\w+)\}\}", lambda blank: blanks[blank[1]], page)
 
 
@@ -215,7 +219,7 @@ def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, he
 
 
 def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """Writes the game's frames themselves, for other viewers and tables: {still, moving: [...]}."""
+    """Writes the game's frames for other programs: {still, moving: [...]}."""
     with Playback(replay) as playback:
         per_second = playback.game.spec.frames_per_second
         frames = list(playback.frames())

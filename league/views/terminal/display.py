@@ -20,13 +20,13 @@ from league.views.facts import Note, Screen, State
 from league.views.terminal.panels import duration, leaderboard, learner_words, opponents, view
 
 _LONGEST = 25
-"""Rows of the printed leaderboard. The exported leaderboard has all rows."""
+"""Number of rows in the printed leaderboard. The exported leaderboard has all rows."""
 
 
 class LiveDisplay:
-    """Draws the whole terminal every `seconds`. It is silent once it has closed.
+    """Draws the whole terminal every `seconds`, until it is closed.
 
-    If the screen can't be drawn, plain lines replace it, because training must continue.
+    If drawing fails, plain lines replace the screen, because training must continue.
     """
 
     def __init__(self, console: Console, seconds: float = 1.0) -> None:
@@ -55,7 +55,7 @@ class LiveDisplay:
             self._lines.add_note(Note(at=screen.now, text=_undrawn("live view", error)))
 
     def add_note(self, note: Note) -> None:
-        self._drawn_at = 0.0  # the next picture, which shows it, is due at once
+        self._drawn_at = 0.0  # makes the next `show` draw at once
         if self._lines is not None:
             self._lines.add_note(note)
 
@@ -66,7 +66,7 @@ class LiveDisplay:
 
 
 class LineDisplay:
-    """Prints each event as it comes, and the state every `seconds` if it has changed."""
+    """Prints each event as it occurs, and every `seconds` the lines of state that have changed."""
 
     def __init__(self, stream: IO[str], seconds: float = 10.0) -> None:
         self._stream: IO[str] | None = stream
@@ -102,7 +102,7 @@ class LineDisplay:
             try:
                 print(clock, plain(text), file=self._stream, flush=True)
             except OSError as error:  # training continues
-                if not is_full(error):  # the reader of a pipe has ended
+                if not is_full(error):  # the process that reads the pipe has ended
                     self._stream = None
 
 
@@ -114,7 +114,7 @@ Display = LiveDisplay | LineDisplay
 
 
 def progress_lines(screen: Screen) -> Iterator[str]:
-    """Yields lines on training, on clean matches, and on troubles, if there are any."""
+    """Yields lines on training, clean matches, and problems, if there are any."""
     league = screen.league
     yield evaluation_line(screen) if screen.phase == "evaluating" else _training_line(screen)
     for worker in league.workers:
@@ -133,7 +133,7 @@ def progress_lines(screen: Screen) -> Iterator[str]:
 
 
 def _training_line(screen: Screen) -> str:
-    """Returns steps, speed, stage, win rates, and time left."""
+    """Returns a line with steps, speed, stage, win rates, entropy, and time left."""
     league = screen.league
     worker, metrics = league.learner, league.metrics
     if worker is None:
@@ -155,7 +155,7 @@ def _training_line(screen: Screen) -> str:
 
 
 def evaluation_line(screen: Screen) -> str:
-    """Returns the evaluator's remaining work."""
+    """Returns a line on the evaluator's remaining work."""
     evaluator = screen.league.evaluator
     if evaluator is None:
         return "waiting for the evaluator to answer"
@@ -168,7 +168,7 @@ def evaluation_line(screen: Screen) -> str:
     done = f"has played {evaluator.matches_done}"
     if evaluator.matches_total:
         done += f" of {evaluator.matches_total} matches"
-    else:  # before the first lease, or for a gate, which has no number of matches
+    else:  # before the first lease, or in a gate, whose number of matches isn't known
         done = f"{done} matches of its gate" if evaluator.matches_done else "begins to play"
     shares = (worker.metrics.get(CORE_WAIT, 0.0) for worker in screen.league.workers)
     waits = any(share > MOST_CORE_WAIT for share in shares)
@@ -177,7 +177,7 @@ def evaluation_line(screen: Screen) -> str:
 
 
 def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
-    """Prints leaderboard, the newest snapshots' clean matches, steps, time and paths of files."""
+    """Prints the leaderboard, the newest snapshots' clean matches, steps, time, and file paths."""
     league = screen.league
     if league.ratings:
         console.print(leaderboard(screen, _LONGEST + 3))

@@ -38,28 +38,28 @@ _HEADER, _LEARNER, _FOOTER = 4, 10, 1
 
 
 _LONGEST = 1e10
-"""Longest duration that is shown, in seconds: three centuries. A worker may send any number."""
+"""Longest duration to show, in seconds (three centuries), because a worker may send any number."""
 
 
 class _Grid(Table):
-    """A table whose strings are `Words`, never markup."""
+    """Builds a table whose strings are `Words`, never markup."""
 
     def add_row(self, *cells: RenderableType | None, **more: Any) -> None:
         super().add_row(*(Words(cell) if isinstance(cell, str) else cell for cell in cells), **more)
 
 
 def duration(seconds: float) -> str:
-    """Returns «0:12:31»."""
+    """Returns a duration such as «0:12:31»."""
     return str(timedelta(seconds=int(min(max(0.0, seconds), _LONGEST))))
 
 
 def _percent(share: float) -> Words:
-    """Returns a share of wins in four cells: green from 70 %, yellow from 45 %."""
+    """Returns a share of wins in four characters: green from 70 %, yellow from 45 %, else red."""
     return Words(f"{share:4.0%}", GOOD if share >= 0.7 else MIDDLING if share >= 0.45 else POOR)
 
 
 def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
-    """Returns the frame that all panels share."""
+    """Returns a panel in the style that all panels share."""
     return Panel(
         content,
         title=Words(title, style="bold default"),
@@ -73,8 +73,8 @@ def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
 
 
 def _grid(columns: str, *heads: str) -> Table:
-    """Returns a table without lines. `columns` has a character for each column: ``<`` aligns it to
-    the left, ``>`` to the right, and ``*`` gives it the remaining width.
+    """Returns a table without lines. `columns` has a character for each column: ``<`` aligns the
+    column to the left, ``>`` to the right, and ``*`` gives it the remaining width.
     """
     table = _Grid.grid(padding=(0, 1), expand=True)
     for column in columns:
@@ -86,7 +86,7 @@ def _grid(columns: str, *heads: str) -> Table:
 
 
 def _header(screen: Screen) -> Panel:
-    """Returns run, device, progress and time left, in two lines."""
+    """Returns the panel with run, device, progress and time left, in two lines."""
     title = Words(no_wrap=True, overflow="ellipsis")
     title.append(screen.preset, f"bold {ACCENT}").append("  ").append(screen.run_dir, "bold")
     title.append("  " + screen.device, FAINT)
@@ -107,7 +107,7 @@ def _header(screen: Screen) -> Panel:
 
 
 def _learner(screen: Screen) -> Panel:
-    """Returns the learner's speed, stage, losses, and shares of its time."""
+    """Returns the panel with the learner's speed, stage, losses, and shares of time."""
     worker, metrics = screen.league.learner, screen.league.metrics
     if worker is None:
         reason = screen.league.trouble or "Waiting for the learner's first report…"
@@ -137,8 +137,8 @@ def _learner(screen: Screen) -> Panel:
 
 
 def opponents(screen: Screen) -> Panel:
-    """Returns win rates in training by kind of opponent, the mix as configured and as met, and
-    clean matches.
+    """Returns the panel with win rates in training by kind of opponent, configured and realised
+    shares of the mix, and clean matches.
     """
     league = screen.league
     mine = league.learner.player if league.learner else ""
@@ -163,8 +163,8 @@ def opponents(screen: Screen) -> Panel:
 
 
 def leaderboard(screen: Screen, height: int) -> Panel:
-    """Returns the best players, always with the newest rated snapshot and the bots, in a panel of
-    `height` lines.
+    """Returns a panel of `height` lines with the newest rated snapshot, the bots, and the best
+    players.
     """
     league = screen.league
     if not league.ratings:
@@ -215,7 +215,7 @@ def _doing(process: ProcessFacts, screen: Screen) -> str:
 
 
 def _notes(screen: Screen, width: int, height: int) -> Panel:
-    """Returns the last events, with the newest at the bottom."""
+    """Returns the panel with the last events. The newest event is at the bottom."""
     rows: list[RenderableType] = []
     for note in screen.notes[-height:]:
         clock = time.strftime("%H:%M ", time.localtime(note.at))
@@ -226,7 +226,9 @@ def _notes(screen: Screen, width: int, height: int) -> Panel:
 
 
 def _footer(screen: Screen) -> Words:
-    """Returns the address for a browser, how to stop, and folders, in a line that may be cut."""
+    """Returns a line with the address for a browser, the way to stop, and folders. On a narrow
+    terminal it is cut off.
+    """
     text = Words(no_wrap=True, overflow="ellipsis")
     if screen.league.trouble:
         return text.append(f" {screen.league.trouble}", POOR)
@@ -243,7 +245,7 @@ def _footer(screen: Screen) -> Words:
 
 
 def _learners(screen: Screen) -> Panel:
-    """Returns each learner's activity, steps and speed, and exploiters' generations and chances."""
+    """Returns the panel with a line for each learner."""
     table = _grid("<*")
     workers = {worker.worker: worker for worker in screen.league.workers}
     for name in screen.learners:
@@ -253,7 +255,9 @@ def _learners(screen: Screen) -> Panel:
 
 
 def learner_words(worker: WorkerStatus) -> str:
-    """Returns a learner's activity, steps and speed, and an exploiter's chance at its victims."""
+    """Returns a learner's activity, steps and speed. For an exploiter, adds its generation and its
+    chance against its victims.
+    """
     metrics, parts = worker.metrics, [worker.activity, f"{worker.step:,} steps"]
     if "rate/steps_per_second" in metrics:
         parts.append(f"{metrics['rate/steps_per_second']:,.0f} steps/s")
@@ -265,7 +269,7 @@ def learner_words(worker: WorkerStatus) -> str:
 
 
 def view(screen: Screen, width: int, height: int) -> Layout:
-    """Returns the whole terminal of `width` by `height` cells."""
+    """Returns the picture for a terminal of `width` by `height` cells."""
     left = width // 2
     right = width - left
     evaluated = {cell.column for cell in screen.league.evaluations}

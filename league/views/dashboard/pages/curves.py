@@ -1,4 +1,4 @@
-"""Shows curves of a learner over its steps, and of a second run next to it."""
+"""Shows a learner's curves over its steps, optionally next to the curves of a second run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from league.views.html import section
 from league.views.style import SCREEN_PALETTE
 
 SECONDS = 10.0
-"""How old curves may be. The files of a long run take a second to read."""
+"""Largest age of curves. The files of a long run take a second to read."""
 TERMS = 8
-"""How many reward terms are drawn, the largest first."""
+"""Number of reward terms to draw, starting with the largest."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:

@@ -18,8 +18,8 @@ from league.views.html import Text, joined, section, table, tag
 from league.views.style import SCREEN_PALETTE
 
 MOST = 400
-"""Largest number of snapshots in the picture. Active snapshots come first, then an evenly spaced
-choice of the others.
+"""Largest number of snapshots in the picture. Active snapshots take precedence, and an evenly
+spaced selection of the others is added.
 """
 ROWS = 60
 STATES = {
@@ -136,7 +136,7 @@ def _picture(lanes: Mapping[str, Sequence[Player]]) -> Chart:
 
 
 def _gate_rows(gate: CandidateGate) -> Iterator[tuple[Text, ...]]:
-    """Yields a row for each victim that the candidate has fought. The first row also describes the
+    """Yields a row for each victim that the candidate has met. The first row also describes the
     gate.
     """
     undecided = gate.state is GateState.UNDECIDED

@@ -1,4 +1,4 @@
-"""Lists matches with a result, and shows a match: why it was drawn, its course, and its replay."""
+"""Lists matches with a result, and shows a match: why it was made, its numbers, and its replay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from league.views.html import Text, facts, joined, section, table, tag
 
 ROWS = 50
 CANDIDATES = 15
-"""How many opponents that might have been drawn are listed, the likeliest first."""
+"""Number of possible opponents to list, starting with the likeliest."""
 REPLAYS = {"": "with and without", "kept": f"the newest {ROWS} that are kept"}
 BOOKS = {"": "all", "train": "training", "eval": "clean", "greedy": "greedy"}
 
@@ -70,13 +70,13 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _with_replay(source: Source, chosen: Mapping[str, str]) -> list[MatchLine]:
-    """Returns the newest chosen matches with a result and a replay."""
+    """Returns the newest matches that fit the filters and have a result and a replay."""
     names = {chosen["player"], chosen["opponent"]} - {""}
     lines: list[MatchLine] = []
     for match_id in source.replays():
         try:
             record = source.match(match_id)
-        except NotFound:  # it was not rated
+        except NotFound:  # an unrated match is not in the log
             continue
         assignment, result = record.assignment, record.result
         if (
@@ -121,7 +121,7 @@ def _result(outcome: float, names: Sequence[str]) -> str:
 
 
 def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """Shows the match that the parameter `match` names, with its replay if there is a replay."""
+    """Shows the match that the parameter `match` names, with its replay if it has been kept."""
     match_id = parameters.get("match", "")
     played: list[Block] = []
     try:
@@ -159,7 +159,7 @@ def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _viewer(match_id: str, names: Sequence[str]) -> Markup:
-    """Returns the frame that static/viewer.js fills. It fetches the film and plays it."""
+    """Returns the element in which static/viewer.js plays the film."""
     parts = (
         '<canvas data-part="screen" role="img" aria-label="the match"></canvas><div class="film">'
         '<button data-part="toggle">play</button><button data-part="back" aria-label="one frame '
@@ -183,7 +183,7 @@ def _viewer(match_id: str, names: Sequence[str]) -> Markup:
 
 
 def _why(record: MatchRecord) -> Block:
-    """Returns the draw that made the match, from the log."""
+    """Returns a block on how the match was drawn, from the log."""
     why: dict[str, Any] = json.loads(record.why_json or "{}")
     if not why:
         return section("Why this match", words="It was paired by name: nothing was drawn.")

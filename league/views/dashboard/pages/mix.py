@@ -1,5 +1,5 @@
 """Shows the learners' opponents: configured, expected and realised shares, and expected scores next
-to the scores that were played.
+to the actual scores.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _change(source: Source, status: LeagueStatus) -> list[Block]:
-    """Returns the newest change of each mix, and a form for operators to change one."""
+    """Returns the newest change of each mix, and a form with which operators change a mix."""
     mixes = {share.mix: share.mix for share in status.shares} | {
         change.mix: change.mix for change in status.changes
     }
@@ -75,7 +75,7 @@ def _change(source: Source, status: LeagueStatus) -> list[Block]:
 
 
 def _pause(status: LeagueStatus) -> list[Block]:
-    """Returns the button by which operators pause the learners, or let them go on."""
+    """Returns the button with which operators pause or resume the learners."""
     pause = status.pause
     if pause is None and not status.shares:
         return []
@@ -129,7 +129,7 @@ def _table(player: str, shares: Sequence[Share], is_changed: bool) -> Block:
 
 
 def _foreseen(player: str, parts: Sequence[Mapping[str, Any]]) -> Block:
-    """Compares expected with played scores, by quarter of a learner's steps."""
+    """Compares expected and actual scores, by quarter of a learner's steps."""
     rows = [
         (
             f"{span['since_step']:,} to {span['until_step']:,}",

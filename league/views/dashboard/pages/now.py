@@ -1,4 +1,4 @@
-"""Shows who is best, a live match, highlights, the processes, their speed, and alarms."""
+"""Shows the best player, a live match, highlights, the processes, their speed, and alarms."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ HIGHLIGHTS = {
     "closest": "Closest match",
     "win": "Milestone",
 }
-"""Words for the kinds of highlights."""
+"""Titles of the kinds of highlights."""
 SHOWN_HIGHLIGHTS = 6
 LIVE_SECONDS = 120.0
-"""A match that ended longer ago is not called live."""
+"""A match that ended longer ago than this is not called live."""
 VIEWER = Markup(
     '<div class="viewer" data-live><canvas data-part="screen" role="img" aria-label="the match">'
     '</canvas><div class="film"><span data-part="state">The evaluator\'s first match appears here.'
     '</span><button data-part="toggle">pause</button>'
     '<a class="button" data-part="replay" href="matches">whole match</a></div></div>'
 )
-"""The frame that static/viewer.js fills again and again."""
+"""The element in which static/viewer.js plays each new match."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
@@ -86,10 +86,10 @@ def _progress(league: LeagueFacts) -> Block:
 
 
 def _best(ratings: Sequence[Rating]) -> Text:
-    """Returns a sentence on the best player: its age, and its lead on the best of another lineage.
+    """Returns a sentence on the best player: its age, and its lead over the best player of another
+    lineage.
 
-    Two snapshots of a learner differ little, so the lead on the learner's own snapshots would say
-    little.
+    The lead over snapshots of the same learner would say little, because they are very similar.
     """
     best = next(iter(ratings), None)
     if best is None:
@@ -227,7 +227,7 @@ def _events(source: Source) -> Block:
 
 
 def _clock(seconds: float) -> str:
-    """Returns the time of the day, with the date unless it is today."""
+    """Returns the time of day, with the date if it is not today's."""
     at = time.localtime(seconds)
     is_today = at[:3] == time.localtime()[:3]
     return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", at)

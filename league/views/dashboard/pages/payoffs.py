@@ -1,4 +1,4 @@
-"""Shows payoffs: counts of pairs, the Nash mixture, and the cyclic part."""
+"""Shows payoffs: the results of pairs of players, the Nash mixture, and the cyclic part."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.structure.study import Structure
 
 PLAYERS = 24
-"""Rows and columns of the map: the bots, the best and the newest."""
+"""Number of rows and columns of the map: the bots, the best and the newest players."""
 BOOKS = {"eval": "clean matches", "train": "training"}
 BLUE, GREY = SCREEN_PALETTE[0], SCREEN_PALETTE[8]
 LOSS_WIN = ["#b3402e", "#e8b3a6", "#eef0f2", "#a8cbe6", "#1b6ca8"]
 CYCLES, DRAWS = 5, 40
 STRUCTURE_SECONDS = 30.0
-"""How old the Nash mixture and the cycles may be, because they take a second."""
+"""Largest age of the Nash mixture and the cycles, which take a second to compute."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
@@ -50,10 +50,10 @@ def chosen(ratings: Sequence[Rating], most: int = PLAYERS) -> tuple[str, ...]:
 
     Args:
         ratings: the players, best first.
-        most: how many players at most.
+        most: the largest number of players.
 
     Returns:
-        Their names, best first.
+        The players' names, best first.
     """
     bots = [rating for rating in ratings if rating.player.kind is PlayerKind.BOT][: most // 2]
     others = [rating for rating in ratings if rating.player.kind is not PlayerKind.BOT]

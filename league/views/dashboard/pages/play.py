@@ -1,4 +1,4 @@
-"""Begins a match against any member, or between two members, at the press of a button."""
+"""Shows buttons that begin a match against any member, or between two members."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from league.views.dashboard.source import Source
 from league.views.html import Text, joined, section, text
 
 PLAYERS = 300
-"""Names in a list: the bots, the newest, and the chosen players."""
+"""Number of names in a list: the bots and the newest players. Chosen players are added."""
 LEVELS = {"Easy": 0.25, "Medium": 0.6, "Hard": 1.0}
-"""Levels by place between the weakest rating, 0, and the strongest rating, 1."""
+"""Levels, as positions between the lowest rating (0) and the highest rating (1)."""
 ENOUGH = 10
-"""Fewest matches of a member that stands for a level."""
+"""A member needs this number of matches to represent a level."""
 STILL = "constant"
-"""The bot of the fighting games that presses nothing. Fighting it is no fun."""
+"""The fighting games' bot that presses no key. It represents no level, because it is no fun."""
 STAGE = Markup(
     '<div class="viewer" data-play hidden><div class="screen"><canvas data-part="screen" '
     'role="img" tabindex="0" aria-label="the match"></canvas><span data-part="count"></span></div>'
@@ -32,7 +32,7 @@ STAGE = Markup(
     'role="status"></span><span data-part="choices"></span>'
     '<button data-part="full">full screen</button></div></div>'
 )
-"""The frame that static/play.js fills after a press of a button."""
+"""The element in which static/play.js shows the match after a button was pressed."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
@@ -66,7 +66,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 def _levels(names: Sequence[str], ratings: Sequence[Rating]) -> Markup:
     """Returns a button for each level. Until enough members are rated, the first bots and the
-    newest snapshot stand for the levels.
+    newest snapshot represent the levels.
     """
     names = [name for name in names if name != STILL]
     newest = next((name for name in names if lineage_of(name)), names[-1])
@@ -92,7 +92,7 @@ def _levels(names: Sequence[str], ratings: Sequence[Rating]) -> Markup:
 
 
 def _counts(source: Source) -> Text:
-    """Returns whether matches count, before a match begins."""
+    """Returns sentences on whether the person's matches count in the ratings."""
     folder, best = source.run_dir, "The best of three matches wins."
     if source.kept("live address", 5.0, lambda: folder and live_address(folder)):
         words = "Your matches count in the ratings as the player human, unless your token only"
@@ -113,7 +113,7 @@ def _how(spec: GameSpec) -> str:
 
 
 def _keys(spec: GameSpec) -> Markup:
-    """Returns the keys of the game and what they do."""
+    """Returns the game's keys and their effects."""
     if spec.action_kind == CHOICE or not spec.action_words:
         return Markup("")
     pairs = zip(spec.action_names, spec.action_words, strict=True)

@@ -1,4 +1,4 @@
-"""Shows the leaderboard, a single player, and two players compared."""
+"""Shows the leaderboard, a single player, and a comparison of two players."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _known(parameters: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
-    """Returns a parameter if it has one of these values, else the first value."""
+    """Returns a parameter's value if it is in `values`, or else the first of the values."""
     value = parameters.get(name, "")
     return value if value in values else next(iter(values))
 
@@ -136,19 +136,19 @@ def _row(rating: Rating) -> Sequence[Text]:
 
 
 def _chance(first: Rating, second: Rating) -> float:
-    """Returns the share of a match's points that TrueSkill expects the first to score."""
+    """Returns the share of a match's points that TrueSkill expects the first player to score."""
     pair = [Belief(rating.mu, rating.sigma) for rating in (first, second)]
     return NormalDist().cdf((first.mu - second.mu) / spread(*pair))
 
 
 def _reached(source: Source, player: Player) -> int:
-    """Returns the player's step. A live player has the step of its learner."""
+    """Returns the player's step. For a live player this is the learner's current step."""
     steps = [worker.step for worker in source.status().workers if worker.player == player.name]
     return max(steps, default=player.step)
 
 
 def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """Shows the rating of the player that `name` names, and its results by opponent."""
+    """Shows the player in the parameter `name`: its rating, and its results by opponent."""
     player = source.player(parameters.get("name", ""))
     name, blocks = player.name, list[Block]()
     rating = {rating.player.name: rating for rating in source.ratings(Book.EVAL)}.get(name)
@@ -222,7 +222,7 @@ def _payoff_table(cells: Iterable[PayoffCell]) -> Markup:
 
 
 def show_comparison(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    """Shows the players of the parameters `first` and `second`: their ratings, their matches, and
+    """Shows the players in the parameters `first` and `second`: their ratings, their matches, and
     their common opponents.
     """
     names = [parameters.get("first", ""), parameters.get("second", "")]

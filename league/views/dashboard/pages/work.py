@@ -1,4 +1,4 @@
-"""Takes operators' requests: evaluations by the evaluator, and exploiters that are trained here."""
+"""Shows forms for operators: to request evaluations, and to train exploiters on this machine."""
 
 from __future__ import annotations
 
