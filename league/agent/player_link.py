@@ -35,7 +35,7 @@ from league.v1.player_pb2_grpc import PlayerServiceStub
 
 CONTRACT = 1
 SILENT_SECONDS = 5.0
-"""After so many seconds without a request, an empty request keeps the stream open."""
+"""After this many seconds without a request, an empty request keeps the stream open."""
 MOST_BYTES = 1 << 20
 """Size of the largest response, in bytes."""
 

@@ -2,8 +2,8 @@
 
     python -I -B -m league.agent.rival_worker PARENT_PID [CONNECTION MEMORY_BYTES]
 
-The working directory holds the rival's files. A request tells seats to end their matches ("end"),
-to begin a match ("begin"), or to decide about an observation ("see"). It starts with the header
+The working directory holds the rival's files. A request lists seats that end their matches ("end"),
+begin a match ("begin"), or decide about an observation ("see"). It starts with the header
 `REQUEST`. The numbers (uint32) of the seats that end, begin and see follow, in this order, and then
 an observation (a row of float64) for each seat that sees. Each seat that begins or sees answers
 with an `ANSWER`, in the same order. Every match runs the rival's file again, so that its globals

@@ -52,8 +52,8 @@ SLOW_PROCESSES = max(3, (os.cpu_count() or 1) // 2)
 IDLE_PROCESSES = 4
 """Largest number of idle processes to keep for later matches."""
 BROKEN = 4
-"""If a rival fails in so many frames without finishing a match in between, it is not started again
-for `REST_SECONDS`. During this time, its matches fail at once.
+"""If a rival fails in this many frames without finishing a match in between, it is not started
+again for `REST_SECONDS`. During this time, its matches fail at once.
 """
 REST_SECONDS = 600.0
 MOST_REASON = 400

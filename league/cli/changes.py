@@ -311,8 +311,8 @@ def add(
 
 
 def _meetings(client: MatchmakerClient, config: Path, names: Sequence[str]) -> Iterator[str]:
-    """Yields sentences that tell, for each learner, which of its current and later stages meet a
-    player of the categories `names`, and which command adds the player to the other stages.
+    """Yields sentences for each learner: which of its current and later stages meet a player of the
+    categories `names`, and which command adds the player to the other stages.
     """
     from league.settings.presets import read_tables
 

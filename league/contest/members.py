@@ -271,7 +271,7 @@ def check_plays(name: str, card: SnapshotCard, spec: GameSpec) -> None:
 
 
 def say_it_compiles(settings: GameSettings) -> None:
-    """Tells the user why the first match of brawl takes longer."""
+    """Informs the user that the first match of brawl takes longer."""
     if settings.name == "brawl":
         say("(brawl; the first match on a machine takes a moment to compile)")
 

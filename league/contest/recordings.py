@@ -184,7 +184,7 @@ def meetings(
 
 
 def say_failed(reasons: Sequence[str]) -> None:
-    """Tells the user how many matches failed, if any."""
+    """Prints how many matches failed, if any."""
     if reasons:
         say(
             f"({len(reasons)} matches could not be finished and do not count, the first as "

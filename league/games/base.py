@@ -46,9 +46,9 @@ class GameSpec:
     """Describes a game to a learner. `version` changes with the rules.
 
     `observation[:own_size]` is the seat's own part. The rest describes the opponent as the seat
-    sees it, and the agent's encoder keeps a history of it. A game that can't split its observation
-    in this way puts all of it into the rest. The own part then holds only the seat's number,
-    whether the seat has to act, and the legal choices.
+    sees it, and the agent's encoder keeps a history of the rest. A game that can't split its
+    observation in this way puts the whole observation into the rest. The own part then holds only
+    the seat's number, whether the seat has to act, and the legal choices.
     """
 
     name: str
@@ -63,12 +63,12 @@ class GameSpec:
     bots: tuple[BotSpec, ...]
     max_frames: int
     yardsticks: tuple[BotSpec, ...] = ()
-    """Slow bots that play only where a command names them. They never become players of a league.
+    """Slow bots that play only if they are named explicitly. They never become players of a league.
     Their indices follow the indices of `bots`.
     """
     action_kind: str = KEYS
-    action_words: tuple[str, ...] = ()  # what each key does, for people (may be empty)
-    # names of the numbers, for people (may be empty)
+    action_words: tuple[str, ...] = ()  # the effect of each key, for people (may be empty)
+    # names of the observed numbers, for people (may be empty)
     observation_names: tuple[str, ...] = ()
     reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Weights by preset and term. Every game has `dense` and `sparse` (the outcome alone)."""

@@ -1,8 +1,8 @@
 """Plays batched matches of any `ChoiceRules`, using only numpy.
 
 The rules have players 0 and 1, and a batched game has seats 0 and 1. If the rules draw sides, the
-match's seed decides which seat is player 0. Otherwise seat 0 is. Shape suffixes: N matches, 2 seats
-(or players), A actions, O observation width, K reward terms, S stats.
+match's seed decides which seat is player 0. Otherwise it is seat 0. Shape suffixes: N matches, 2
+seats (or players), A actions, O observation width, K reward terms, S stats.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class ChoiceGame(BatchedGame):
         self._positions_N = rules.begin(np.zeros(n, np.int64))
         self._seeds_N = np.zeros(n, np.uint64)
         self._played_N2 = np.zeros((n, 2), np.intp)
-        # the player at each seat, which is also the seat of each player
+        # the player at each seat; the same numbers map each player to a seat
         self._players_N2 = np.tile(np.arange(2), (n, 1))
         self._paid_N = np.zeros(n, np.float64)  # to seat 0, in this match
         # how each row's last match ended, for pictures

@@ -1,7 +1,8 @@
-"""Plays matrix games of one or more rounds: both players choose at once, and a table pays them.
+"""Plays matrix games of one or more rounds, in which both players choose at once.
 
-The tables are built in (rock-paper-scissors, matching pennies) or read from CSV files. Shape
-suffixes: N positions, 2 players, A actions, O observation width, R rows, C columns.
+A table has the payoff of each pair of choices. Tables are built in (rock-paper-scissors, matching
+pennies) or read from CSV files. Shape suffixes: N positions, 2 players, A actions, O observation
+width, R rows, C columns.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ MAX_ROUNDS = 10_000
 class MatrixRules(ChoiceRules):
     """Defines a match of several rounds of a matrix game.
 
-    The own part of an observation tells whether the player picks rows or columns, and its last
+    The own part of an observation shows whether the player picks rows or columns, and its last
     choice. The rest is the opponent's last choice. A player doesn't see the opponent's choice of
     the current round.
 

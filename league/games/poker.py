@@ -208,7 +208,7 @@ class PokerRules(ChoiceRules):
         positions_N["raises"] = np.where(turns_N, 0, positions_N["raises"] + raises_N)
         positions_N["round"] += turns_N
         positions_N["actor"] = np.where(ended_N, NOBODY, np.where(turns_N, 0, 1 - actor_N))
-        # The winner gets the smaller of the two stakes. A player who folds has paid less, and at a
+        # The payoff is the smaller number of chips. A player who folds has paid less, and at a
         # showdown both have paid the same.
         ranks_N2 = positions_N["cards"] // self.variant.suits
         pair_N2 = ranks_N2 == (positions_N["public"] // self.variant.suits)[:, None]

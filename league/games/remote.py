@@ -64,7 +64,7 @@ _UNAVAILABLE = {
     "Socket closed": "the connection was closed",
     "Broken pipe": "the connection was closed",
 }
-"""Parts of gRPC's messages about failed connections, and their plain words."""
+"""Parts of gRPC's messages about failed connections, with plain words for each."""
 log = logging.getLogger(__name__)
 
 

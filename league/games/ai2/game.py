@@ -44,7 +44,7 @@ BOTS = {
 }
 """The original's own agents, by class."""
 UNHIT_FRAMES = 3 * rules.FRAMES_PER_SECOND
-"""A player that falls after so many frames without being hit has fallen by its own mistake."""
+"""A player that falls after this many frames without being hit has fallen by its own mistake."""
 STATS = (
     *("damage_dealt", "damage_taken", "knockouts", "falls", "falls_unhit", "attacks", "hits"),
     *("dodges", "air_frames", "distance_sum", "speed_sum", "pickups", "keys_pressed"),
@@ -112,7 +112,7 @@ class Ai2Game(HostedGame):
         self._unhit_N2 = np.zeros((num_matches, 2), np.int32)  # frames since the last hit
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments, with the bots' indices because bots play in the worker."""
+        """Returns the arguments, including the bots' indices, because bots play in the worker."""
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def begin(self, rows: NDArray[np.intp]) -> None:

@@ -138,7 +138,7 @@ class Worker:
         return self._each(rows, step_one)
 
     def _each(self, rows: list[int], play: Callable[[int, int, Any], None]) -> Answer:
-        """Calls `play(row, index, seen)` for each row. A row fails if its match raises."""
+        """Calls `play(row, index, seen)` for each row. A row fails if its match raises an error."""
         seen_R, failed = np.zeros(len(rows), SEEN), {}
         for index, row in enumerate(rows):
             self._limit_call()
@@ -165,7 +165,7 @@ def _actions(content: bytes) -> Any:
 
 
 def _spare_the_assets(environment: ModuleType) -> None:
-    """Makes the original read its animations only once, because reading takes 0.29 s at each reset,
+    """Makes the original read its animations once instead of at each reset (which takes 0.29 s),
     and prevents its downloads.
     """
     sprite = environment.AnimationSprite2D

@@ -54,7 +54,7 @@ def _apply(change: Any, player: Any, victim: Any) -> None:
 
 @inner
 def _lands(player: Any, cast: Any) -> bool:
-    """Returns whether the cast has a `point` (moves.toml), and it is low enough to end the power.
+    """Returns whether the cast has a `point` (moves.toml) that is low enough to end the power.
 
     The first frame of a cast never counts.
     """

@@ -2,7 +2,7 @@
 
 The current state decides first (`_decide`): it changes the velocity, and returns the next state or
 `_SAME`. Then pending hits change the velocity, and the player enters the next state. The order of
-checks within a state, and the values lost between states, are the original's.
+checks within a state, and the loss of values between states, are as in the original.
 
 `player` and `opponent` are records of layout.PLAYER, `tables` is a record of moves.TABLES, and
 `stats` is the player's record of layout.STATS_ROW.
@@ -450,7 +450,7 @@ def control(
 
 @inner
 def show_counts(player: Any) -> None:
-    """Writes the jumps and recoveries left that observations show, from the state's counter."""
+    """Writes the remaining jumps and recoveries for observations, from the state's counter."""
     counter = _counter(player.state)
     player.air_jumps = max(player.jumps[counter], 0) if counter >= 0 else 0
     player.recoveries = max(player.recovery_of[counter], 0) if counter >= 0 else 0

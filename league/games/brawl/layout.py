@@ -192,7 +192,7 @@ STAGE = np.dtype(
         ("solids", np.float64, (SOLIDS, 4)),  # left, top, right, bottom
         ("period", np.int32),  # frames of the platform's round trip
         ("path", np.float64, (PLATFORM_PERIOD, 4)),  # x, y, vx, vy of the platform, by frame
-        ("is_fair", np.int32),  # rules.FAIR
+        ("is_fair", np.int32),  # 1 under the fair rules
         ("variation", np.float64),  # from 0 to 1
         ("platform_half_width", np.float64),
         ("platform_half_height", np.float64),

@@ -98,8 +98,8 @@ def meets_platform(player: Any, stage: Any, match: Any) -> bool:
 
 @inner
 def is_on_floor(player: Any, stage: Any, match: Any) -> bool:
-    """Returns whether the player counts as on the ground. It also does at a ground's side near its
-    top.
+    """Returns whether the player counts as on the ground. A player at a ground's side, near its
+    top, counts too.
     """
     for k in range(SOLIDS):
         left, top, right, _ = _box(stage, match, k)

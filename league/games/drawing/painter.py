@@ -198,7 +198,7 @@ def _rgba(text: str) -> Colour:
 
 @lru_cache(maxsize=256)
 def _text_mask(text: str, size: int) -> Image.Image:
-    """Draws slightly bold, vertically centred text in Pillow's font, so it is equal everywhere."""
+    """Draws slightly bold, vertically centred text in Pillow's font, equal on every machine."""
     font, bold = ImageFont.load_default(size), size / 40
     left, _, right, _ = font.getbbox(text, anchor="lm", stroke_width=bold)
     mask = Image.new("L", (max(1, math.ceil(right - left)), 2 * size))

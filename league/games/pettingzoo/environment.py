@@ -57,7 +57,7 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
         raise ConfigError(
             f"module {module_name} makes no environment: it has no function {', '.join(names)}"
         )
-    with contextlib.redirect_stdout(io.StringIO()):  # keep environments off our standard output
+    with contextlib.redirect_stdout(io.StringIO()):  # keeps the module's output off our own
         try:
             env = factory(**options)
             modes = getattr(env, "metadata", {}).get("render_modes", ())

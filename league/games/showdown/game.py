@@ -109,7 +109,7 @@ class ShowdownGame(HostedGame):
         self.final_observations_N2O[:] = self.observations_N2O
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments, with the bots' indices because bots play in the worker."""
+        """Returns the arguments, including the bots' indices, because bots play in the worker."""
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def show(self, rows: NDArray[np.intp]) -> None:

@@ -106,7 +106,7 @@ class Kind(ABC, Generic[Followed]):
             return "default"
 
     def chosen(self, battle: Followed, bot: str, legal_A: NDArray[np.bool_], seed: int) -> int:
-        """Returns a bot's choice. If its planned choice fails or is illegal, one is drawn."""
+        """Returns a bot's choice, or a random legal choice if the bot plans no legal choice."""
         if bot != "random":
             random.seed(seed)  # poke-env's bots draw from this generator
             try:

@@ -26,7 +26,7 @@ exports.nothrottle = true;
 
 
 class Server:
-    """Runs a server that listens on `port`. Used as a context manager, it ends the server.
+    """Runs a server that listens on `port`. As a context manager it ends with the block.
 
     Raises:
         ConfigError: Node or the simulator is missing.
