@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # gRPC and pydantic take a quarter of a second to load
     from league.rpc.client import MatchmakerClient
     from league.security.credentials import Credentials
 
-ROLE = "operator"  # a user who can read the run's tokens could use the strongest anyway
+ROLE = "operator"  # a user who can read the run's tokens could use the strongest token anyway
 WAIT_SECONDS = 10.0
 SAID_SECONDS, IDLE_SECONDS = 10.0, 60.0
 """While a command waits for a matchmaker to open a run's database: the time between two messages
