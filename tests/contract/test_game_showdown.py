@@ -230,6 +230,7 @@ def is_gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.long
 def test_a_killed_or_stopped_simulator_costs_its_matches_alone_and_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -318,6 +319,7 @@ def test_a_member_without_a_server_says_how_to_start_one(
     assert "showdown serve --port 9" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_person_on_a_server_plays_a_member_until_the_server_is_stopped(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -25,6 +25,7 @@ def tables(text: str) -> list[list[dict[str, str]]]:
     return [list(csv.DictReader(io.StringIO(part), delimiter="\t")) for part in parts]
 
 
+@pytest.mark.long
 def test_a_snapshot_is_analysed_against_what_its_league_has(
     served_run: Path, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -34,6 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield run
 
 
+@pytest.mark.long
 def test_a_rival_is_cloned_measured_and_joins_the_league(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,6 +41,7 @@ def findings(path: Path) -> list[str]:
         return [str(error)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_changed_byte_of_a_cell_is_found(log: Log, tmp_path: Path, part: int) -> None:
     unseen = []
@@ -130,6 +131,7 @@ def content(path: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_every_changed_byte_of_the_file_is_found_or_changes_nothing(
     log: Log, tmp_path: Path
 ) -> None:

@@ -433,6 +433,7 @@ def test_levels_are_members_by_rating_and_keys_are_explained(
     page.wait_for_selector("p:has-text('count in the ratings')")
 
 
+@pytest.mark.long
 def test_the_best_of_three_is_fought_after_a_countdown(page: Page, address: str, run: Path) -> None:
     seen = list[str]()
 
@@ -529,6 +530,7 @@ def test_a_finished_run_is_shown_and_a_lost_connection_is_said(tab: Page, tmp_pa
     tab.wait_for_selector(state("connection is lost"))
 
 
+@pytest.mark.long
 def test_a_game_of_cards_is_played_with_the_mouse_and_a_person_may_think_for_long(
     tab: Page, tmp_path: Path
 ) -> None:

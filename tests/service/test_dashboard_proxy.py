@@ -107,6 +107,7 @@ def tab(browser: Browser) -> Iterator[Page]:
     found.context.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", [str, with_host, with_prefix])
 def test_everything_works_behind_the_documented_proxy(
     change: Callable[[str], str],

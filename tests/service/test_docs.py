@@ -64,7 +64,14 @@ def pages_with_examples() -> list[Path]:
     return [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("page", pages_with_examples(), ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.long] if page.name == "cli.md" else [])
+        for page in pages_with_examples()
+    ],
+    ids=lambda page: page.name,
+)
 def test_examples_say_what_is_written(
     page: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

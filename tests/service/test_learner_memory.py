@@ -60,6 +60,7 @@ def starved_in_a_rollout(words, monkeypatch, capsys):
     return capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("where", "steps"),
     # what is free already may carry one update more

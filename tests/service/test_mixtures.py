@@ -112,6 +112,7 @@ def test_the_best_answer_to_the_last_snapshot_is_none_to_the_average(
     assert "main@average" in printed(capsys, run_dir, *again, status=2)
 
 
+@pytest.mark.long
 def test_a_folder_names_a_player_of_another_run(
     run_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -153,6 +154,7 @@ def test_its_exploitability_is_that_of_its_mixture(run_dir: Path, capsys: Captur
     assert json.loads(line)["nash_conv"] == pytest.approx(0.0, abs=0.1)
 
 
+@pytest.mark.long
 def test_it_is_exploited(run_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     """The best answer to paper and scissors in turn is scissors: it wins half a match."""
     quick = ["learner.matches=64", "learner.n_steps=4", "learner.batch_size=128"]

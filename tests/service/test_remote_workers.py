@@ -107,6 +107,7 @@ def of_bob(caplog: pytest.LogCaptureFixture, method: str) -> int:
     )
 
 
+@pytest.mark.long
 def test_a_learner_and_an_evaluator_join_with_an_address_and_a_token(
     server: MatchmakerServer,
     client: MatchmakerClient,

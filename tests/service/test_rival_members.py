@@ -189,6 +189,7 @@ def test_no_other_match_of_an_evaluator_waits_for_a_slow_rival(tmp_path: Path) -
         assert client.status().open_leases == 0
 
 
+@pytest.mark.long
 def test_the_command_adds_a_rival_that_other_commands_play(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

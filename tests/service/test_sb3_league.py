@@ -182,6 +182,7 @@ def test_another_learner_meets_it(trained: tuple[str, Path, PPO]) -> None:
         assert {"sb3", "other"} <= set(records)
 
 
+@pytest.mark.long
 def test_a_policy_with_a_memory(
     trained: tuple[str, Path, PPO], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,6 +52,7 @@ def elo(tmp_path_factory):
     return folder, simulate(folder, matches=4000, faults=0.1)
 
 
+@pytest.mark.long
 def test_on_a_line_ratings_come_out_in_order_and_predict(elo):
     folder, report = elo
     ratings = report["ratings"]

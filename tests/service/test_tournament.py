@@ -157,6 +157,7 @@ def test_a_file_that_starts_late_on_a_busy_machine_plays_after_the_others(tmp_pa
     assert [match.failure for match in played.matches] == [""] * 6
 
 
+@pytest.mark.long
 def test_models_play(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # no file is trusted yet
     models = tmp_path / "models"
@@ -223,6 +224,7 @@ def test_the_user_who_trusts_files_agrees_to_no_address(
     assert not rival_bundles.is_trusted(digest)
 
 
+@pytest.mark.long
 def test_a_killed_tournament_ends_as_if_it_had_not_been(
     finished: Path, capsys: Capture, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def logged(path: Path) -> tuple[str, list[dict[str, float]]]:
     return run_id, rows
 
 
+@pytest.mark.long
 def test_offline_it_gets_all_that_tensorboard_gets_and_a_run_that_goes_on_stays_one(
     learn, tmp_path
 ):

@@ -18,6 +18,7 @@ from matchmaker.main import MatchmakerServer
 __all__ = ["pytestmark"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_stays_flat_while_events_come(tmp_path: Path) -> None:
     """Two tabs watch a league of 60 results a second; SOAK_SECONDS=3600 watches for an hour."""

@@ -19,6 +19,7 @@ SETTINGS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_a_league_goes_on_when_its_game_comes_back_and_stops_while_it_is_away(

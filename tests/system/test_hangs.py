@@ -27,6 +27,7 @@ sys.exit(main.main(sys.argv[1:]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_a_learner_that_hangs_is_reported_and_replaced(
@@ -69,6 +70,7 @@ def test_a_learner_that_hangs_is_reported_and_replaced(
     assert_whole(league)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_a_learner_one_of_whose_ranks_hangs_is_reported_and_replaced(tmp_path: Path) -> None:

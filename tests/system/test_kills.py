@@ -35,6 +35,7 @@ AND r.position NOT IN (SELECT position FROM lost_results)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kills",
     [1, pytest.param(KILLS, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],

@@ -220,6 +220,7 @@ def test_a_run_that_is_done_stays_open_in_a_terminal_and_says_what_to_do(
         os.close(terminal)  # which also stops a run that is still open
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_a_run_survives_kills_and_ctrl_c_and_continues(

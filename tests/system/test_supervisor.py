@@ -179,6 +179,7 @@ def test_a_killed_supervisor_leaves_no_orphans_and_the_next_one_waits_for_the_ev
     assert again.stopped[-1] == "matchmaker"
 
 
+@pytest.mark.long
 def test_a_run_that_is_done_waits_until_the_evaluator_has_spent_its_budget(
     start: Callable[[str], Run],
 ) -> None:

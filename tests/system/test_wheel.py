@@ -45,6 +45,7 @@ def kumite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "env" / "bin" / "kumite"
 
 
+@pytest.mark.long
 def test_the_installed_package_trains_and_answers(kumite: Path, tmp_path: Path) -> None:
     flags = ["--preset", "board", "--steps", "4096", "--headless", "--cpu", "--ranks", "1"]
     flags += ["--run-dir", "run", "--set", "game.name=kuhn"]

@@ -102,6 +102,7 @@ def test_three_bots_are_held_out_and_all_are_told_apart() -> None:
     assert len({bot.name for bot in BOTS}) == len({bot.summary for bot in BOTS}) == 15
 
 
+@pytest.mark.long
 def test_the_defensive_one_dodges_and_hardly_moves(table: BotTable) -> None:
     name, dodges, next_best = best(table.figure("dodges"))
     assert name == "defensive"

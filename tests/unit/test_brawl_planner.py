@@ -33,6 +33,7 @@ def points(first: str, second: str, seeds: int) -> float:
     return float(scores_N.mean())
 
 
+@pytest.mark.long
 def test_each_planner_is_stronger_than_the_step_below() -> None:
     """The seeds are fixed, so the shares are always the same. docs/evaluation.md has more."""
     assert points("planner_16", "based", 4) > 0.9

@@ -36,6 +36,7 @@ def test_intervals_hold_in_narrow_and_wide_leagues_of_few_games(elo_sd, games):
     assert sum(study.warned) <= 2
 
 
+@pytest.mark.long
 def test_few_players_have_intervals_that_hold_and_no_warnings():
     """Six show little of how wide their league is; four of many games, how wrong a gap may be."""
     calibration = bench_program("calibration")
@@ -45,6 +46,7 @@ def test_few_players_have_intervals_that_hold_and_no_warnings():
     assert not any(sure.warned)
 
 
+@pytest.mark.long
 def test_few_clean_matches_rate_the_snapshots_of_a_learner():
     """Pairs deviate, and bots wander. Errors of neighbours go together: few leagues show little."""
     budget = bench_program("evaluation_budget")

@@ -133,6 +133,7 @@ def count_steps(monkeypatch):
     monkeypatch.setattr(training, "time", clock)
 
 
+@pytest.mark.long
 def test_the_minimal_agent_learns_biased_rock_paper_scissors(tmp_path, monkeypatch, capsys):
     count_steps(monkeypatch)
     monkeypatch.setattr(training.train_minimal_agent, "__defaults__", (5 * STEPS,))

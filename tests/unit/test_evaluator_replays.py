@@ -258,6 +258,7 @@ def test_live_matches_and_wins_go_on_when_the_clock_steps_back(
     assert highlights()["win"] == "2"
 
 
+@pytest.mark.long
 def test_of_two_recorders_the_better_highlight_stays(tmp_path: Path) -> None:
     """Each process adds its own, and none knows the others'."""
     adding = [

@@ -52,6 +52,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXPORTED)
 def test_the_same_actions_in_a_process_without_us(played: Path, name: str) -> None:
     wanted_TBA = greedy_actions(agent(name), seen(EXPORTED[name], STEPS, ROWS))

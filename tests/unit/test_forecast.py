@@ -93,12 +93,14 @@ def learnt(name, count):
     return np.mean(losses), np.mean(blind)
 
 
+@pytest.mark.long
 def test_it_foretells_a_bots_keys_in_strange_matches_better_than_their_rates_do():
     """12 trainings (three instruction sets, four seeds) had 0.69 to 0.81 of the loss."""
     loss, blind = learnt("based", 20)
     assert loss < 0.9 * blind
 
 
+@pytest.mark.long
 def test_it_can_not_foretell_what_is_drawn_at_random():
     """Whose target is among what it sees would: chance is the best there is."""
     loss, blind = learnt("random", 10)

@@ -220,6 +220,7 @@ random = torch.Generator().manual_seed(rank)
 """
 
 
+@pytest.mark.long
 def test_forked_ranks_get_the_same_sums_as_by_gloo(tmp_path):
     """Odd sizes, more numbers than a slot holds, and more messages than slots."""
     program = f"""

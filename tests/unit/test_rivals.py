@@ -448,6 +448,7 @@ def test_a_folder_brings_its_files_and_is_packed_alike(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", [PPO, A2C, RecurrentPPO], ids=lambda kind: kind.__name__)
 def test_a_model_of_stable_baselines_plays(algorithm: type, tmp_path: Path) -> None:
     policy = "MlpLstmPolicy" if algorithm is RecurrentPPO else "MlpPolicy"
@@ -462,6 +463,7 @@ def test_a_model_of_stable_baselines_plays(algorithm: type, tmp_path: Path) -> N
         check(pack(tmp_path / "other.zip"))
 
 
+@pytest.mark.long
 def test_a_model_of_onnx_plays(blobs: BlobFolder, tmp_path: Path) -> None:
     onnx_model(tmp_path / "model.onnx")
     digest = bundles(blobs).put(pack(tmp_path / "model.onnx"))
