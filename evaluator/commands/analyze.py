@@ -68,7 +68,7 @@ def analyze(
     _show(report)
     if out is not None:
         if report["points"]["tsne"] is None:
-            say("(no t-SNE without scikit-learn: pip install 'kumite[analysis]')")
+            say("(no t-SNE without scikit-learn: bin/bootstrap --all)")
         from league.views.strategy_figure import draw  # matplotlib takes a second to load
 
         write_whole(out / "analysis.json", json.dumps(finite(report), indent=1) + "\n")

@@ -34,7 +34,9 @@ from league.games.seen import (
 try:
     import pyspiel
 except ImportError as error:
-    raise ConfigError("game 'openspiel' needs OpenSpiel: pip install open_spiel") from error
+    raise ConfigError(
+        "game 'openspiel' needs OpenSpiel: pip install 'kumite[openspiel]'"
+    ) from error
 
 STATS = ("moves", PAYOFF)
 LONGEST_TEXT = 20_000

@@ -16,7 +16,7 @@ from league.games.gym_env import RENDER_MODES, OneMatch
 try:
     from pettingzoo import ParallelEnv
 except ImportError as error:
-    raise ConfigError("parallel_env needs PettingZoo: pip install pettingzoo pygame-ce") from error
+    raise ConfigError("parallel_env needs PettingZoo: pip install 'kumite[pettingzoo]'") from error
 
 AGENTS = ("player_0", "player_1")
 Views = dict[str, NDArray[np.float32]]

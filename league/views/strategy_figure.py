@@ -72,7 +72,7 @@ def _scatter(axes: Axes, report: dict[str, Any], kind: str, hues: Any, title: st
     axes.set_yticks([])
     axes.spines[:].set_visible(True)
     if (places := report["points"][kind]) is None:
-        words = "needs scikit-learn:\npip install 'kumite[analysis]'"
+        words = "needs scikit-learn:\nbin/bootstrap --all"
         axes.text(0.5, 0.5, words, color=FAINT, ha="center", transform=axes.transAxes)
         return
     (x_N, y_N), opponent_N = np.transpose(places), np.asarray(report["points"]["opponent"])

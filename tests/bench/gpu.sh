@@ -14,7 +14,7 @@ out="${1:-$root/runs/gpu-$(date +%Y%m%d-%H%M%S)}"
 gpu="${2:-0}"
 steps="${STEPS:-10000000}"
 preset="${PRESET:-full}"
-"$root/bin/bootstrap"
+"$root/bin/bootstrap" --all
 if [[ ! "$gpu" =~ ^[0-9]+$ ]] || ! "$root/.venv/bin/python" -c "import sys, torch; sys.exit(not $gpu < torch.cuda.device_count())"; then
     echo "gpu.sh: there is no CUDA GPU $gpu that torch can use on this machine: run it on one that has." >&2
     exit 1

@@ -63,18 +63,18 @@ class Checkout:
         }
         return {**kept, **own, **more}
 
-    def start(self, **environment: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [str(self.root / "bin" / "bootstrap")],
+            [str(self.root / "bin" / "bootstrap"), *words],
             env=self.environment(**environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def run(self, **environment: str) -> tuple[int, str]:
+    def run(self, *words: str, **environment: str) -> tuple[int, str]:
         """Exit status and what it said on stderr; stdout must stay empty."""
-        process = self.start(**environment)
+        process = self.start(*words, **environment)
         out, said = process.communicate()
         assert out == ""
         return process.returncode, said
@@ -94,10 +94,20 @@ def test_it_installs_once_and_then_does_nothing(checkout: Checkout) -> None:
     assert status == 0, said
     calls = [call for call in checkout.calls() if call.startswith("begin")]
     assert len(calls) == 2
-    assert f"--requirements {checkout.root}/requirements.lock" in calls[0]
+    assert "--requirements pyproject.toml" in calls[0]
+    assert "--constraints requirements.lock" in calls[0]
     assert "--no-deps --no-build-isolation --editable" in calls[1]
     assert checkout.run() == (0, "")
     assert len(checkout.calls()) == 4
+
+
+def test_all_packages_also_serve_a_call_that_wants_fewer(checkout: Checkout) -> None:
+    assert checkout.run()[0] == 0
+    assert checkout.run("--all")[0] == 0
+    calls = [call for call in checkout.calls() if call.startswith("begin")]
+    assert "--requirements requirements.lock" in calls[2]
+    assert checkout.run() == checkout.run("--all") == (0, "")
+    assert len(checkout.calls()) == 8
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "pyproject.toml"])

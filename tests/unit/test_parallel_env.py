@@ -89,7 +89,7 @@ def test_a_missing_pettingzoo_is_named() -> None:
         "try:\n    league.games.parallel_env()\nexcept Exception as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install pettingzoo pygame-ce\n" in done.stdout
+    assert "'kumite[pettingzoo]'" in done.stdout
 
 
 def test_the_game_can_be_played_as_a_pettingzoo_module() -> None:

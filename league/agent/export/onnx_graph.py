@@ -91,9 +91,8 @@ def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise InvalidInput(
-            f"onnx and folder need the package {error.name}: run `.venv/bin/python -m pip install "
-            "onnx onnxscript` (the extra `export`), or choose --format sb3, which needs nothing "
-            "more"
+            f"onnx and folder need the package {error.name}: run `bin/bootstrap --all` or "
+            "`pip install 'kumite[export]'`, or choose --format sb3, which needs nothing more"
         ) from None
     step = OneStep(copy.deepcopy(network).requires_grad_(False)).eval()
     batch = torch.export.Dim("batch")

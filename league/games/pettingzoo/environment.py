@@ -48,7 +48,7 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
         if isinstance(error, ImportError) and error.name in _EXTRA:
             raise ConfigError(
                 f"{module_name} needs {error.name}, which isn't installed: pip install "
-                "pettingzoo pygame-ce"
+                "'kumite[pettingzoo]'"
             ) from error
         raise ConfigError(f"module {module_name} can't be imported: {reason(error)}") from error
     names = [attribute] if attribute else FACTORIES

@@ -107,9 +107,8 @@ def _video_writer() -> ModuleType:
         return importlib.import_module("imageio_ffmpeg")
     except ImportError:
         raise InvalidInput(
-            "mp4 needs the package imageio-ffmpeg: run "
-            "`.venv/bin/python -m pip install imageio-ffmpeg`, "
-            "or choose gif or html, which need nothing"
+            "mp4 needs the package imageio-ffmpeg: run `bin/bootstrap --all` or "
+            "`pip install 'kumite[video]'`, or choose gif or html, which need nothing"
         ) from None
 
 
