@@ -76,8 +76,8 @@ class WandbWriter(KVWriter):
             import wandb
         except ImportError:
             raise ConfigError(
-                "learner.wandb needs the package wandb, which isn't installed: run "
-                "`bin/bootstrap --all` or `pip install 'kumite[wandb]'`, or set learner.wandb to off"
+                "learner.wandb needs the package wandb, which isn't installed: run `bin/bootstrap "
+                "--all` or `pip install 'kumite[wandb]'`, or set learner.wandb to off"
             ) from None
         id_file = folder / "wandb" / "run_id"
         if not id_file.is_file():
