@@ -51,7 +51,9 @@ def pin(
         bool, typer.Option("--unpin", help="Rate it again, from its rating before the pin.")
     ] = False,
 ) -> None:
-    """Pins a player's rating, as an anchor, or unpins it. Without a name, lists the anchors."""
+    """Pins a player at a fixed rating, which makes it an anchor, or unpins it. Without a name,
+    lists the anchors.
+    """
     _check_change(player, mu is not None, unpin, "--mu POINTS or --unpin")
     if player is not None:
         context.league.require_running("pin")
@@ -195,7 +197,7 @@ def _stage_facts(client: MatchmakerClient, status: CurriculumStatus) -> list[tup
 
 
 def _estimate(client: MatchmakerClient, status: CurriculumStatus) -> str:
-    """Returns the learner's current win rate with its interval, computed as the learner does."""
+    """Returns the learner's current win rate with its interval, from the learner's own formula."""
     from league.stats.climb import FEWEST_MATCHES, goal_reached, win_rate_now
 
     player, stage, opponent = status.player, status.stage, status.stage.until_opponent
@@ -248,7 +250,7 @@ def import_(
         typer.Option("--sample", help="Learners meet them too, not only the evaluator."),
     ] = False,
 ) -> None:
-    """Imports another run's snapshots into this league, as anchors with their ratings there."""
+    """Imports another run's snapshots as anchors, which keep their ratings from that run."""
     league = context.league
     imported = import_snapshots(league, source, players or ["*"], prefix=prefix, sample=sample)
     rows = [
@@ -311,8 +313,11 @@ def add(
 
 
 def _meetings(client: MatchmakerClient, config: Path, names: Sequence[str]) -> Iterator[str]:
-    """Yields sentences for each learner: which of its current and later stages meet a player of the
-    categories `names`, and which command adds the player to the other stages.
+    """Yields sentences that say in which stages each learner meets an added player.
+
+    `names` has the categories of a mix that contain the player. For each learner, a sentence lists
+    the stages, from the current stage on, whose mix has such a category. If there are other stages,
+    another sentence names the command that adds the player to their mixes.
     """
     from league.settings.presets import read_tables
 

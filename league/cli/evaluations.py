@@ -1,4 +1,4 @@
-"""Defines ``league evaluations``, which shows and cancels requests for clean matches."""
+"""Defines ``league evaluations``, which shows and cancels requested evaluations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Defines ``league exploiters`` and ``gates``, which show candidates' gates and certificates."""
+"""Defines ``league exploiters`` and ``gates``, which show candidates' gates and certificates.
+
+A gate is a series of matches that decides whether a candidate is strong enough for the league. Its
+certificate records the decision.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +58,7 @@ def exploiters(
     ] = None,
     out: Out = None,
 ) -> None:
-    """Shows the exploiters' candidates: generations, gates, and the mains that patched them."""
+    """Shows the exploiters' candidates: generations, gates, and main agents that now beat them."""
     with context.league.connect() as client:
         gates = [gate for gate in client.gates(certificates=bool(candidate)) if gate.is_exploiters]
         learning = _learning_generations(client)
@@ -82,7 +86,7 @@ def exploiters(
 
 @app.command(cls=LeagueCommand)
 def gates(context: LeagueContext, candidate: Candidate = None, out: Out = None) -> None:
-    """Shows the gates of the mains' snapshots, and which snapshots they admitted."""
+    """Shows the gates of the main agents' snapshots, and which snapshots they admitted."""
     with context.league.connect() as client:
         known = [
             gate for gate in client.gates(certificates=bool(candidate)) if not gate.is_exploiters

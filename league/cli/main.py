@@ -2,7 +2,7 @@
 
 Packages add commands through the entry point group ``kumite.commands``. An entry point's name is
 the command. Its value is a function with typer's annotations, or a `typer.Typer` app. If the app
-has a command of that name, only this command is added, and otherwise the whole app. A function
+has a command of that name, only that command is added. Otherwise the whole app is added. A function
 returns the exit status (None means 0), and its docstring is the command's help.
 """
 

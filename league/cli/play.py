@@ -153,7 +153,7 @@ def _replay_row(path: Path) -> tuple[str, ...]:
 
 
 def _show(played: Replay, speed: float) -> None:
-    """Shows a match to its end or until Ctrl-C. A terminal shows it in real time, times `speed`."""
+    """Shows a match to its end or until Ctrl-C. A terminal shows it at `speed` times real time."""
     from league.games.base import CHOICE
     from league.replay import Playback
 
@@ -229,7 +229,7 @@ def _draw(
 def _moments(
     playback: Playback, names: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Yields each frame in the form for drawing, with the events since the previous frame.
+    """Yields each frame for drawing, with the events since the previous frame.
 
     In a game of choices the last frame shows how the match ended.
     """
@@ -330,7 +330,7 @@ def record(
 def _scores(
     played: Sequence[tuple[float, Mapping[str, float]]], means: Sequence[str]
 ) -> Iterator[str]:
-    """Yields the table cells for matches, which are given by the player's outcome and totals."""
+    """Yields the cells of a table row. `played` has the outcome and totals of each match."""
     outcomes = [outcome for outcome, _ in played]
     total, matches = sum(outcomes), len(outcomes)
     yield str(matches)

@@ -34,8 +34,8 @@ def player(
     blobs: Blobs = None,
     assignments: Assignments = None,
 ) -> None:
-    """Serves a player to other people's leagues, which get its keys but not its code. Ctrl-C ends
-    it.
+    """Serves a player to other people's leagues. They receive the keys that it presses, but not its
+    code. Ctrl-C ends the server.
     """
     from league.agent.rival_bundles import state_folder
     from league.contest.members import Finder

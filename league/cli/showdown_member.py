@@ -93,7 +93,7 @@ class MemberOnServer(Player):
 
 
 class _Words:
-    """Holds a message in the form of poke-env's orders."""
+    """Wraps a message so that poke-env can send it as an order."""
 
     def __init__(self, message: str) -> None:
         self.message = message

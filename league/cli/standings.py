@@ -193,8 +193,8 @@ def export(
         str | None, typer.Option(help="Heading (default: the run folder's name, or the address).")
     ] = None,
 ) -> None:
-    """Writes ratings with intervals and greedy results. The formats json and html also have payoffs
-    and shares.
+    """Writes ratings with intervals and greedy results. The formats json and html also have the
+    payoffs of pairs and the shares of opponents.
     """
     league = context.league
     from league.views.leaderboard import FORMATS, gather

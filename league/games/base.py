@@ -45,10 +45,10 @@ class BotSpec:
 class GameSpec:
     """Describes a game to a learner. `version` changes with the rules.
 
-    `observation[:own_size]` is the seat's own part. The rest describes the opponent as the seat
-    sees it, and the agent's encoder keeps a history of the rest. A game that can't split its
-    observation in this way puts the whole observation into the rest. The own part then holds only
-    the seat's number, whether the seat has to act, and the legal choices.
+    `observation[:own_size]` is the own part, which describes the seat itself. The rest describes
+    the opponent as the seat sees it, and the agent's encoder keeps a history of the rest. A game
+    that can't split its observation in this way puts the whole observation into the rest. The own
+    part then holds only the seat's number, whether the seat has to act, and the legal choices.
     """
 
     name: str
@@ -109,11 +109,12 @@ _SAVED = (
 
 
 class BatchedGame(ABC):
-    """Holds N matches that step together. `reset` and `step` overwrite the arrays below in place.
+    """Holds N matches that step together. Each match has a row in the arrays below. When it ends,
+    the next match takes the row. `reset` and `step` overwrite the arrays in place.
 
     Attributes:
-        observations_N2O: float32 in [-1, 1], the seat's own part first. After a match has ended,
-            the row holds the next match's first observation.
+        observations_N2O: float32 in [-1, 1], the own part first (`GameSpec`). After a match has
+            ended, the row holds the next match's first observation.
         final_observations_N2O: last observation of the match that ended in this step. Only rows
             with `ended_N` are valid.
         reward_terms_N2K: float32, raw (unweighted) value of each term over this step's frames.
@@ -126,7 +127,7 @@ class BatchedGame(ABC):
         bots_N2: int8, the index of the bot that plays the seat, or EXTERNAL. Callers may write it
             at any time.
         next_seeds_N: uint64, seed of the next match in the row. Callers may write it at any time.
-            When that match begins, a seed derived from this one replaces it.
+            When that match begins, a new seed, derived from the old seed, takes its place.
         legal_N2A: bool, the choices that a seat has now. It is None in games that are played with
             keys, because every key is always allowed. A seat that waits for its turn has a single
             choice, which changes nothing.
@@ -240,8 +241,8 @@ class BatchedGame(ABC):
             uint8[N, 2, A] actions.
 
         Raises:
-            InvalidInput: a wrong shape or number of frames. In games of choices, also a seat
-                without a bot that does not make exactly one choice.
+            InvalidInput: a wrong shape or number of frames. In games of choices, also no
+                choice or several choices for a seat without a bot.
         """
         is_exact = getattr(actions, "dtype", None) == np.uint8
         actions_N2A = np.ascontiguousarray(actions if is_exact else pressed(actions), np.uint8)
@@ -282,7 +283,9 @@ class BatchedGame(ABC):
             )
 
     def refuse_illegal(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Refuses illegal choices. Raises `InvalidInput`, which names the first of them."""
+        """Refuses illegal choices of seats without a bot. Raises `InvalidInput`, which names the
+        first illegal choice.
+        """
         if self.legal_N2A is not None:
             legal_N2 = np.asarray((actions_N2A.astype(np.bool_) & self.legal_N2A).any(-1))
             self.refuse(~legal_N2, actions_N2A, "one legal choice")
@@ -329,7 +332,9 @@ class BatchedGame(ABC):
         return (1.0 - self.frames_N / self.spec.max_frames).astype(np.float32)
 
     def idle_actions(self) -> NDArray[np.uint8]:
-        """Returns the actions of unused seats, [N, 2, A]: no key, or the first legal choice."""
+        """Returns actions for seats that nobody plays, [N, 2, A]: no key, or the first legal
+        choice.
+        """
         actions_N2A = np.zeros((self.num_matches, 2, self.spec.action_size), np.uint8)
         if self.legal_N2A is not None:
             np.put_along_axis(actions_N2A, self.legal_N2A.argmax(-1)[..., None], 1, -1)
@@ -354,7 +359,9 @@ class BatchedGame(ABC):
         return {}
 
     def tree_rules(self) -> TreeRules | None:
-        """Returns the rules for computing exact values, or None if the tree can't be walked."""
+        """Returns the rules from which `league.games.exact` computes exact values, or None if it
+        can't walk the game's tree.
+        """
         return None
 
     def final_frame(self, match: int) -> dict | None:

@@ -32,7 +32,7 @@ _DEAL, _SIDE, _BOT = (
 
 
 def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Returns splitmix64's next number after each word (Steele, Lea, Flood 2014).
+    """Returns splitmix64's next number for each state in `words` (Steele, Lea, Flood 2014).
 
     The constants are Vigna's (splitmix64.c).
     """
@@ -46,7 +46,7 @@ def choice_spec(rules: ChoiceRules) -> GameSpec:
     """Returns the spec of a game with these rules.
 
     The reward term `payoff` is in the game's own units. The preset `dense` scales it so that a
-    match pays at most 1. The preset `sparse` is the outcome alone.
+    match pays at most 1. The preset `sparse` rewards only the outcome.
     """
     counted = rules.action_names if len(rules.action_names) <= MAX_COUNTED else ()
     return GameSpec(
@@ -141,8 +141,8 @@ class ChoiceGame(BatchedGame):
         """Plays a choice in every match. If it raises an error, nothing has changed.
 
         Raises:
-            InvalidInput: a wrong shape, several frames, or a seat without a bot that doesn't make
-                exactly one legal choice.
+            InvalidInput: a wrong shape or several frames. Also if a seat without a bot makes no
+                choice, several choices or an illegal choice.
         """
         actions_N2A = self.checked_actions(actions_N2A, frames)
         choices_N2 = actions_N2A.argmax(-1)
@@ -223,7 +223,9 @@ class ChoiceGame(BatchedGame):
         return self.rules
 
     def frame(self, match: int) -> dict[str, Any]:
-        """Returns a match's current state, with `seats` in order and the public part as `table`."""
+        """Returns a match's current state. `seats` describes both players by seat, and `table` the
+        public part of the position.
+        """
         return self._drawn(
             self._positions_N[match],
             self._players_N2[match],

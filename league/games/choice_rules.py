@@ -98,8 +98,8 @@ class ChoiceRules(TreeRules):
 
     All randomness comes from the deal before the first choice. There are `deals` deals, all equally
     likely. Parts of a deal may stay hidden at first. A player knows nothing but its observations
-    since the first frame. They must determine the choices that it made, and the choices that were
-    legal.
+    since the first frame. From these observations it must be clear which choices the player
+    made, and which choices were legal.
 
     Attributes:
         longest: number of frames of the longest match.

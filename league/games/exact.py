@@ -382,10 +382,10 @@ def uniform_table(tree: GameTree) -> Table:
 def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[float]) -> Table:
     """Returns the policy of a player that draws a table before each match and keeps it.
 
-    In an infoset, the probability of an action is the average of the tables' probabilities. Each
-    table counts by the probability that it was drawn and that the player's own choices led there
-    (Kuhn's theorem). w_i are the weights, and r_i(I) is the probability that the player's own
-    choices by table i lead to infoset I:
+    In an infoset, the probability of an action is the average of the tables' probabilities. A
+    table's weight in this average is the probability that the table was drawn and that the player's
+    own choices led to the infoset (Kuhn's theorem). w_i is the probability that table i is drawn,
+    and r_i(I) is the probability that the player's own choices by table i lead to infoset I:
 
         π(a|I) = Σ_i w_i r_i(I) π_i(a|I) / Σ_i w_i r_i(I)
 

@@ -87,7 +87,7 @@ class Process:
 
 
 class Host(ABC):
-    """Plays the matches of a hosted game, by row.
+    """Plays the matches of a hosted game. A match is named by its row in the game's arrays.
 
     Attributes:
         should_stop: called repeatedly while the host waits. True ends the wait.
@@ -118,7 +118,7 @@ class Host(ABC):
     def run(
         self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
-        """Answers a request about rows. `HostedGame` describes the requests.
+        """Answers a request about the matches in `rows`. `HostedGame` describes the requests.
 
         Args:
             verb: the kind of request.
@@ -257,7 +257,7 @@ def check_options(step_seconds: float, workers: int) -> None:
 
 
 def serve(worker: Any, connection: Connection) -> None:
-    """Answers each request with a method of `worker`, until the game closes its end.
+    """Answers each request with a method of `worker`, until the game closes the connection.
 
     If a method raises `Unavailable`, the error is the last answer.
     """
@@ -336,7 +336,7 @@ class HostedGame(BatchedGame):
         """
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments of a request that follow `rows`."""
+        """Returns a request's arguments after `rows`."""
         if verb == "begin":
             return self.seeds_N[rows].tolist(), [b"".join(self._played[n]) for n in rows]
         is_last_N = self.frames_N + 1 >= self.spec.max_frames

@@ -183,7 +183,7 @@ class Spiel:
             state.apply_action(choices[state.current_player()])
 
     def text(self, state: Any) -> str:
-        """Returns OpenSpiel's text of the observation of the player to act."""
+        """Returns OpenSpiel's text: the acting player's observation, or else the whole state."""
         player = max(0, state.current_player())
         words = state.observation_string(player) if self._has_text else str(state)
         return words[:LONGEST_TEXT]
@@ -247,7 +247,7 @@ class _InProcess(Host):
     def _begin(
         self, rows: list[int], seeds: list[int], played: list[bytes]
     ) -> tuple[bytes, dict[int, str]]:
-        """Begins matches, and plays the actions of loaded matches again."""
+        """Begins matches. To continue a saved match, it plays the match's actions again."""
         for row, seed, actions in zip(rows, seeds, played, strict=True):
             self._states[row] = self._spiel.game.new_initial_state()
             self._luck[row] = Random(match_seed(seed))

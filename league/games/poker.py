@@ -70,7 +70,9 @@ _KUHN_NASH = np.array(
 def kuhn_nash(
     positions_N: Positions, players_N: NDArray[np.intp], legal_NA: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Plays Kuhn's equilibrium for `ALPHA`. The first player's value is -1/18 of the ante."""
+    """Plays the equilibrium of Kuhn's family that `ALPHA` selects. Against it, the first player
+    loses at least 1/18 of the ante per hand on average.
+    """
     # With a single suit, a card's number is its rank.
     rows, faces_bet_N = np.arange(len(players_N)), legal_NA[:, FOLD]
     ranks_N = positions_N["cards"][rows, players_N]

@@ -106,7 +106,9 @@ class RemoteGame(SeenGame):
         self._loading: list[bytes] = []  # saved server states by row, during `load` only
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments. During `load`, `begin` also gets the matches' server states."""
+        """Returns a request's arguments after `rows`. During `load`, `begin` also gets the matches'
+        server states.
+        """
         states = [self._loading[row] for row in rows] if self._loading else []
         return (*super().request(verb, rows), *([states] if verb == "begin" else []))
 
@@ -419,7 +421,9 @@ class _Server(Host):
     def run(
         self, verb: str, rows: Sequence[int], arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> tuple[list[tuple[list[int], Any]], dict[int, str]]:
-        """Asks the server. Without a response that fits the contract, all matches are lost."""
+        """Sends a request to the server. If no response comes, or the response breaks the contract,
+        all matches are lost.
+        """
         asked = list(rows)
         if not asked:
             return [], {}
@@ -454,8 +458,8 @@ class _Server(Host):
     def _begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], states: list[bytes]
     ) -> tuple[bytes, dict[int, str]]:
-        """Begins matches. Matches that were saved continue from their states if there are any, and
-        otherwise their actions are played again.
+        """Begins matches. A saved match continues from its server state. If the server has no
+        states, the match's actions are played again.
         """
         if states:
             response = self._ask(load=pb.LoadRequest(rows=rows, states=states))

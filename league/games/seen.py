@@ -1,4 +1,5 @@
-"""Plays hosted games whose hosts report each seat's view, legal choices and rewards in a frame.
+"""Plays hosted games. After each frame the host reports the seats' views, legal choices and
+rewards.
 
 Shape suffixes: N matches, R rows, 2 seats, A action width, O observation width, V width of a
 seat's view, K reward terms, S stats.

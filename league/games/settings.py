@@ -91,17 +91,17 @@ OwnGame = Callable[[], GameSettings | None]
 def check_game_of_file(
     name: str, options: Mapping[str, Option], own_game: OwnGame = lambda: None
 ) -> None:
-    """Checks whether a file may choose its game, because the name decides which code is run.
+    """Refuses a game that a file names, unless the game is safe or the caller uses it anyway.
+
+    A game's name decides which code runs, so a file from an unknown author could name any code.
 
     Args:
         name: the game's name in the file.
         options: the game's options in the file.
-        own_game: returns the caller's own game. It is called only for a game that a file alone may
-            not name.
+        own_game: returns the caller's own game. It is called only if the file's game is not safe.
 
     Raises:
-        InvalidInput: the game is neither the caller's own nor a built-in game that runs no other
-            code.
+        InvalidInput: the game is neither safe (`is_safe_in_files`) nor the caller's own game.
     """
     if is_safe_in_files(name, options):
         return

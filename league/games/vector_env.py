@@ -90,7 +90,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         Args:
             seed: a seed or a list of seeds, as in Gymnasium's vector environments.
             options: `reset_mask`, bool[N], selects the environments in which to begin a match.
-                Without it, all of them do.
+                Without a mask, a match begins in every environment.
 
         Returns:
             The observations [N, O] and an empty info.

@@ -3,7 +3,8 @@
 The match is played again, and the encoder reads the agent's observations. Attention depends only on
 observations, so the weights are the same as in the recorded match, although keys were sampled.
 
-Shape suffixes: T decisions, O observation, D width, P pooled outputs, C components.
+Shape suffixes: T decisions, O observation, D width, P outputs of the encoder (for the P latest
+decisions) that attention weighs, C components.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ and effects are in motion when the scene begins.
 
 
 class Event(NamedTuple):
-    """Holds the damage in points that seat `victim` took in a frame, infinite for a lost stock."""
+    """Holds the damage that seat `victim` took in a frame, in points. A lost stock counts as
+    infinite damage.
+    """
 
     frame: int
     victim: int
@@ -61,8 +64,8 @@ def events_of(
     Args:
         frames: the frames of the match.
         winner: the seat that won, or None after a draw.
-        most_frames: the time limit in frames. A match that was won before ended with a knock-out,
-            which is added because the last frame doesn't show it yet.
+        most_frames: the time limit in frames. A match that was won earlier ended with a knock-out.
+            The last frame doesn't show it yet, so it is added.
     """
     events = []
     for number, (before, now) in enumerate(pairwise(frames), start=1):
@@ -108,7 +111,8 @@ def key_frames(events: Sequence[Event], first: int, last: int, count: int) -> li
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Holds an agent's reading of a match. The last of the P outputs is the newest, with age 0.
+    """Holds a match as an agent read it. The last of the encoder's P outputs is the newest, with
+    age 0.
 
     Attributes:
         seat: the agent's seat.

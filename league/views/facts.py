@@ -1,4 +1,4 @@
-"""Defines the values that the terminal shows. The picture is a pure function of a `Screen`."""
+"""Defines the values that the terminal shows. Its picture is a pure function of a `Screen`."""
 
 from __future__ import annotations
 
@@ -65,9 +65,12 @@ class Note:
 class LeagueFacts:
     """Holds the league as last read.
 
+    The mains are the players that the league trains to be strong, unlike exploiters, which look
+    for weaknesses. A clean match is a match on which no learner trains.
+
     Attributes:
-        leading: the worker name of the first main.
-        steps, target_steps: steps of the first main, which are kept while it restarts.
+        leading: the worker name of the first main's learner.
+        steps, target_steps: that learner's steps, which are kept while it restarts.
         evaluations: clean matches against each bot. The matches of the mains' newest snapshots are
             added up, starting with the newest snapshot, until there are enough.
         snapshots: number of active snapshots of the mains.

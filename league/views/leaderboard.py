@@ -1,4 +1,8 @@
-"""Gathers a league's leaderboard and writes it as Markdown, CSV, JSON or a web page."""
+"""Gathers a league's leaderboard and writes it as Markdown, CSV, JSON or a web page.
+
+A book is a set of matches that are rated together. The eval book holds the clean matches, on which
+no learner trains.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +51,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Leaderboard:
-    """Holds the eval book of a league at a moment (`made_at`, in Unix seconds)."""
+    """Holds the results in a league's eval book at a moment (`made_at`, in Unix seconds)."""
 
     title: str
     game: str
@@ -96,7 +100,11 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
 
 
 class Standings(NamedTuple):
-    """Holds the rows of a book's players and mixtures, best first, the payoffs, and the fit."""
+    """Holds the standings in a book.
+
+    `rows` has the players and mixtures, best first. `cells` has the payoffs of pairs. `fit` is a
+    fit of ratings to all games at once, or None.
+    """
 
     rows: list[Row]
     cells: list[PayoffCell]
@@ -150,7 +158,7 @@ def _row(rating: Rating, fit: CrossCheck | None, paid: Mapping[str, float]) -> R
 
 
 def _fitted(interval: Measured | None) -> tuple[float | None, ...]:
-    """Returns the fit and its interval, in points and in Elo."""
+    """Returns the fitted rating and its interval, in points and in Elo."""
     if interval is None:
         return (None,) * 6
     points = interval.value, interval.low, interval.high
@@ -200,7 +208,7 @@ def render_csv(board: Leaderboard) -> str:
 
 
 def render_json(board: Leaderboard) -> str:
-    """Returns JSON with everything, including payoffs and shares."""
+    """Returns JSON with everything, including payoffs of pairs and shares of opponents."""
     facts = ("title", "game", "version", "made_at", "log_position", "agreement")
     content = {name: getattr(board, name) for name in facts} | {
         "standings": board.rows,

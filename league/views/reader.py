@@ -34,13 +34,13 @@ class LeagueReader:
     Args:
         matchmaker: the matchmaker's address.
         evaluator: the evaluator's address, or None without an evaluator.
-        say: receives changes of the league as sentences, and alarms with `is_trouble`.
+        say: called with a sentence for each change of the league. For alarms `is_trouble` is true.
         refresh_seconds: seconds between two requests to the services.
         table_seconds: seconds between two readings of ratings and payoffs.
         since: a Unix time. Only workers that have been heard from since then are shown. None means
             the time at which this reader was made.
         credentials: token and certificates.
-        leading: the worker name of the first main.
+        leading: the worker name of the first main agent's learner.
     """
 
     def __init__(
@@ -152,10 +152,11 @@ class LeagueReader:
         )
 
     def _report_members(self, facts: LeagueFacts) -> None:
-        """Reports new members, decisions of gates, and patches since the first table.
+        """Reports changes since the first table: new members, decisions of gates, and patches.
 
-        It leaves out candidates that were passed over, because there is a new candidate every few
-        seconds.
+        A gate tests a candidate. A patch is a main agent's snapshot that beats an exploiter. The
+        report leaves out candidates that a newer snapshot replaced before their first match,
+        because there is a new candidate every few seconds.
         """
         news: dict[Hashable, str] = {}
         if facts.newest and facts.newest not in {gate.candidate for gate in facts.gates}:
@@ -173,7 +174,9 @@ class LeagueReader:
         self._told = set(news)
 
     def _report_learner(self, facts: LeagueFacts) -> None:
-        """Reports pauses, a new mix, and the beginning and end of each alarm of the learner."""
+        """Reports pauses, a new mix of opponents, and the beginning and end of each alarm of the
+        learner.
+        """
         before, now = self.facts.learner, facts.learner
         told, pause = (one.status.pause if one.status else None for one in (self.facts, facts))
         if pause != told:

@@ -54,7 +54,7 @@ def draw(report: Mapping[str, Any]) -> bytes:
 def _bars(
     axes: Axes, title: str, names: Sequence[str], columns: Mapping[str, Sequence[float]]
 ) -> None:
-    """Draws bars for every name, with a bar for each column."""
+    """Draws a group of bars for each name, with a bar for each entry of `columns`."""
     axes.set_title(title)
     if not names:
         words = "one opponent in each category"

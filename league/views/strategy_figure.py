@@ -125,7 +125,11 @@ def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
 
 
 def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
-    """Draws the drift: the share of a match's slow change that is between its two halves."""
+    """Draws the drift against each opponent.
+
+    The latents' means over equal blocks of a match differ. The drift is the share of their variance
+    that lies between the two halves of the match (docs/evaluation.md).
+    """
     axes.set_title("Drift: change between a match's halves", pad=8)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
     axes.axvline(report["drift_by_chance"], color=FAINT, linestyle=":", label="in random order")
@@ -143,7 +147,7 @@ def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
 
 
 def _attention(axes: Axes, report: dict[str, Any]) -> None:
-    """Draws the mean attention weights of both readings, by age."""
+    """Draws the mean attention weights of the latent and the context, by age of the outputs."""
     axes.set_title("Attention by the age of what is looked at")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     for (name, curve), color in zip(

@@ -67,7 +67,7 @@ _SCORED = np.dtype(
 
 
 class Ai2Game(HostedGame):
-    """Plays N matches of the original, with the scores of `brawl`.
+    """Plays N matches of the original, with the reward terms of `brawl`.
 
     Args:
         num_matches: matches that step together.
@@ -112,7 +112,9 @@ class Ai2Game(HostedGame):
         self._unhit_N2 = np.zeros((num_matches, 2), np.int32)  # frames since the last hit
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments, including the bots' indices, because bots play in the worker."""
+        """Returns a request's arguments after `rows`, including the bots' indices. The worker needs
+        the indices because it plays the bots.
+        """
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def begin(self, rows: NDArray[np.intp]) -> None:
@@ -256,7 +258,7 @@ def _player_frame(raw: NDArray[np.float64], keys: NDArray[np.uint8]) -> dict[str
 
 
 def checkout_of(argument: str) -> Path:
-    """Returns the folder of the checkout. Raises `ConfigError` for any other folder."""
+    """Returns the folder that `argument` names. Raises `ConfigError` unless it is a checkout."""
     if not argument:
         raise ConfigError("game 'ai2' needs a checkout of the original: name it as ai2:FOLDER")
     folder = Path(os.path.abspath(argument))

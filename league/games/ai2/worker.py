@@ -89,15 +89,15 @@ class Match:
         return self._bots[seat, bot]
 
     def write(self, seen: Any) -> None:
-        """Writes a record of `SEEN` without `ended`."""
+        """Writes the match into `seen`, a record of `SEEN`, except the field `ended`."""
         seen["raw"] = self.observations[0].reshape(2, 32)
         seen["taken"] = [self._env.get_stats(seat).damage_taken for seat in (0, 1)]
         seen["combos"], seen["keys"] = self.combos, self.keys
 
 
 class Worker:
-    """Holds the matches of some rows. If a call of the original takes longer than `step_seconds`,
-    SIGALRM ends the process.
+    """Plays a part of the game's matches. A match is named by its row in the game's arrays. If a
+    call of the original takes longer than `step_seconds`, SIGALRM ends the process.
     """
 
     def __init__(self, bots: Sequence[str], step_seconds: float) -> None:
@@ -111,7 +111,7 @@ class Worker:
     def begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
     ) -> Answer:
-        """Begins matches, and plays the earlier actions of loaded matches again."""
+        """Begins matches. To continue a saved match, it plays the match's earlier actions again."""
 
         def begin_one(row: int, index: int, seen: Any) -> None:
             match = Match(self._environment, self._agents, seeds[index])
@@ -181,10 +181,10 @@ def _spare_the_assets(environment: ModuleType) -> None:
 
 
 def main() -> None:
-    """Serves until the game closes its end. It ignores SIGINT and SIGTERM, which the game's process
-    handles.
+    """Answers requests until the game closes the connection. It ignores SIGINT and SIGTERM, which
+    the game's process handles.
 
-    Its first message is the reason why it can't play, or "".
+    The worker's first message is the reason why it can't play, or "".
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -1,4 +1,7 @@
-"""Plays a player's attack frame by frame: its powers and their casts (moves.toml)."""
+"""Plays a player's attack frame by frame.
+
+An attack plays a move. A move consists of powers, and a power consists of casts (moves.toml).
+"""
 
 from __future__ import annotations
 

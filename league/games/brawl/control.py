@@ -2,7 +2,8 @@
 
 The current state decides first (`_decide`): it changes the velocity, and returns the next state or
 `_SAME`. Then pending hits change the velocity, and the player enters the next state. The order of
-checks within a state, and the loss of values between states, are as in the original.
+the checks within a state, and the values that are lost when the state changes, are as in the
+original.
 
 `player` and `opponent` are records of layout.PLAYER, `tables` is a record of moves.TABLES, and
 `stats` is the player's record of layout.STATS_ROW.
@@ -138,7 +139,7 @@ def _copy_counts(player: Any, source: int, target: int) -> None:
 
 @inner
 def _counter(state: int) -> int:
-    """Returns the counter of a state, or -1 for a state without a counter."""
+    """Returns the index of a state's counters of jumps and recoveries, or -1 without counters."""
     if state == rules.IN_AIR:
         return _AIR
     if state == rules.AIR_TURNAROUND:
@@ -309,7 +310,7 @@ def _run_for_a_time(player: Any, speed: float, then: int) -> int:
 
 @inner
 def _fly_on(player: Any, source: int) -> int:
-    """Continues in the air with the jumps and recoveries that the ended state had left."""
+    """Continues in the air with the jumps and recoveries that were left in state `source`."""
     if player.jumps[source] != _UNKNOWN:
         _copy_counts(player, source, _AIR)
         player.jump_waits[0] = 0
@@ -450,7 +451,7 @@ def control(
 
 @inner
 def show_counts(player: Any) -> None:
-    """Writes the remaining jumps and recoveries for observations, from the state's counter."""
+    """Writes the remaining jumps and recoveries for observations, from the state's counters."""
     counter = _counter(player.state)
     player.air_jumps = max(player.jumps[counter], 0) if counter >= 0 else 0
     player.recoveries = max(player.recovery_of[counter], 0) if counter >= 0 else 0

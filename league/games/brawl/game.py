@@ -36,7 +36,8 @@ class BrawlGame(BatchedGame):
         stage: a name in `stage.STAGES`.
         rules: "ai2" for the original's rules, or "fair" (docs/game.md).
         variation: 0 to 1, how much every match differs from the original (variation.py).
-        loop: "run_match", the original's loop for its tournament, or "env.step" without it.
+        loop: "run_match" for the loop of the original's tournament, or "env.step" for its training
+            loop.
         max_frames: time limit in frames. None means 90 s.
         threads: number of threads that share the rows of a step. It doesn't change results. The
             default is 1, because a second core helps the learner more than the game
@@ -122,7 +123,9 @@ class BrawlGame(BatchedGame):
         return np.zeros((self.num_matches, 2), layout.PLAN)
 
     def _scratch(self) -> tuple[NDArray, ...] | None:
-        """Returns the plans and memory for a copy of a match, or None if no planner has played."""
+        """Returns the planners' plans, and memory in which they play a copy of a match. Returns
+        None if no planner has played.
+        """
         if self._plans_N2 is None:
             return None
         copied = (np.zeros(2, layout.PLAYER), np.zeros(1, layout.MATCH), np.zeros(1, layout.PLAN))
@@ -144,7 +147,7 @@ class BrawlGame(BatchedGame):
         return state if self._plans_N2 is None else state | {"plans": self._plans_N2.view(np.uint8)}
 
     def load(self, state: dict[str, NDArray]) -> None:
-        """Continues from a state that `save` returned. It has plans if planners have played."""
+        """Continues from a state that `save` returned, with plans if planners have played."""
         self._plans_N2 = self._no_plans() if "plans" in state else None
         super().load(state)
 
@@ -190,7 +193,7 @@ def _player_frame(player: Any) -> dict[str, Any]:
 
 
 def _weapons_frame(weapons_P: NDArray[np.void], frame: int) -> list[dict[str, Any]]:
-    """Lists the weapons on the ground, with their origin and frames left."""
+    """Lists the weapons on the stage: whether each was dropped, and how many frames it stays."""
     return [
         {
             "x": float(weapon["x"]),

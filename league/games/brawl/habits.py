@@ -80,7 +80,11 @@ def _wait(me: Any, match: Any, stage: Any, side: int) -> int:
 
 @inner
 def _strike(match: Any, me: Any, dx: float) -> int:
-    """Returns the keys of a light or heavy attack, neutral or sideways, mostly the favourite."""
+    """Returns the keys of an attack: light or heavy, neutral or sideways.
+
+    Most attacks are the player's favourite, which is a habit. A player that looks the other way
+    turns first.
+    """
     favourite = habit(match, me, FAVOURITE) if share(me) < 0.8 else share(me)
     if dx * me.facing < 0.0:
         return walk(dx)

@@ -143,8 +143,8 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
 
 @inner
 def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> None:
-    """Records a hit on the victim, which `land` applies. A power strikes only once. If the cast
-    `pulls` the victim, the hit has no knockback.
+    """Records a hit on the victim, which `land` applies. A power strikes only once. If `pulls` is
+    true, the cast pulls the victim, and the hit has no knockback.
     """
     if attacker.power_has_struck:
         return
@@ -157,7 +157,7 @@ def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> No
 
 @inner
 def land(attacker: Any, victim: Any, on_floor: bool, stats: Any) -> None:
-    """Applies the hit, pull and placement that the attacker caused in this frame to the victim."""
+    """Applies the attacker's actions in this frame to the victim: a hit, a pull and a move."""
     if victim.struck:
         after = min(victim.damage + victim.struck_damage, rules.MAX_DAMAGE)
         attacker.dealt += after - victim.damage

@@ -91,7 +91,7 @@ def _sources_digest() -> str:
 
 
 def _compiled(sources: str) -> tuple[Any, Any]:
-    """Returns both functions, cached on disk under the digest of their sources.
+    """Returns `reset_matches` and `step_matches`, cached on disk under the digest `sources`.
 
     Numba itself checks only the function's own file, so after an edit of another module it would
     reuse old machine code. The values in a closure are part of Numba's cache key, so both functions

@@ -1,6 +1,7 @@
 """Reads the 33 moves from moves.toml, which explains them, and packs them for the compiled step.
 
-A move begins with its first power, and ends with a power that has no next power.
+A move consists of parts, its powers. A power plays its casts one after the other. A move begins
+with its first power, and ends with a power that has no next power.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Cast(NamedTuple):
 
 
 class Power(NamedTuple):
-    """Describes a part of a move. `hit`, `miss` and `ground` number the next powers, or are -1."""
+    """Describes a part of a move. `hit`, `miss` and `ground` are numbers of next powers, or -1."""
 
     casts: tuple[Cast, ...]
     recovery: int = 0

@@ -1,7 +1,7 @@
 """Writes the 74 numbers that a seat sees: two halves, and the keys that it held in the last frame.
 
 The seat's own half comes first, then the opponent's, in the same layout. A half depends only on its
-player and the match, so both seats see the same.
+player and the match, so both seats see the same two halves, in opposite order.
 """
 
 from __future__ import annotations

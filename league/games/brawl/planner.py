@@ -1,10 +1,11 @@
 """Plays the planners. They search in the game itself, so their strength doesn't depend on training.
 
 A planner decides every `DECISION` frames. It plays plans in copies of the match, and follows the
-plan with the largest value. It tries its last plan, the bot `based`, and plans that hold random
-keys for some parts before `based` continues. It does not know how its opponent plays, so a plan's
-value is the sum over two rollouts, against `constant` and against `aggressive`. A planner knows the
-whole state of the match, but not the future, because the copies draw other random numbers.
+plan with the largest value. It tries its last plan, the bot `based`, and random plans, in which
+random keys are held for a few decisions before `based` continues. It does not know how its opponent
+plays, so a plan's value is the sum over two rollouts, against `constant` and against `aggressive`.
+A planner knows the whole state of the match, but not the future, because the copies draw other
+random numbers.
 
 Sources: random shooting, as in A. V. Rao, "A survey of numerical methods for optimal control"
 (2009). Rollouts that a scripted policy continues: G. Tesauro and G. R. Galperin, "On-line policy
@@ -65,7 +66,9 @@ def _drawn(table: Any, player: Any) -> int:
 
 @inner
 def _draw_plan(plan: Any, player: Any) -> None:
-    """Draws keys for 1 to PLAN_PARTS parts from the player's stream. After them `based` plays."""
+    """Draws a plan from the player's random stream: keys for 1 to PLAN_PARTS decisions, after which
+    `based` plays.
+    """
     plan.parts = 1 + int(share(player) * PLAN_PARTS)
     for part in range(plan.parts):
         keys = _drawn(_WAYS, player) | _drawn(_HEIGHTS, player) | _drawn(_BUTTONS, player)

@@ -95,7 +95,7 @@ interpolated linearly.
 
 
 def annealed_share(step: int, steps: int) -> float:
-    """Returns the weight (0 to 1) of an annealed preset's second preset at a step."""
+    """Returns how far an annealed preset is from its first preset (0) to its second (1)."""
     return min(max((step / steps - ANNEALS_FROM) / (ANNEALS_UNTIL - ANNEALS_FROM), 0.0), 1.0)
 
 
@@ -103,6 +103,8 @@ def annealed_weights(
     preset: str, step: int, steps: int, overrides: Mapping[str, float]
 ) -> NDArray[np.float32]:
     """Returns an annealed preset's weights, float32[K]: w(step) = w_begin + s * (w_end - w_begin).
+
+    s is `annealed_share(step, steps)`.
 
     Args:
         overrides: weights that stay the same for the whole run, by term.

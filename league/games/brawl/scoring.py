@@ -67,7 +67,9 @@ def _score_events(me: Any, opponent: Any, paid: Any) -> None:
 def score(
     me: Any, opponent: Any, last_distance: float, distance: float, paid: Any, stats: Any
 ) -> None:
-    """Adds a frame of a seat. The distances between the players are before and after the frame."""
+    """Adds the terms and statistics of `me` for a frame. `last_distance` is the distance between
+    the players before the frame, and `distance` after it.
+    """
     keys_down = _count_keys(me.keys)
     if keys_down > rewards.MANY_KEYS:
         paid.many_keys += DT

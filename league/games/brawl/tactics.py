@@ -48,7 +48,7 @@ def is_off_stage(player: Any, stage: Any) -> bool:
 
 @inner
 def back_on_stage(me: Any, goal_x: float, frame: int, stage: Any) -> int:
-    """Returns the keys that take a player from over the pit or outside back to a ground.
+    """Returns the keys that take a player back to a ground from over the pit or outside the stage.
 
     The bot uses all its jumps, and then the recovery.
     """

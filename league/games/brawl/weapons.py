@@ -59,7 +59,9 @@ def _lay(slot: Any, kind: int, x: float, y: float, match: Any) -> None:
 
 @inner
 def _clear(slot: Any, p: int, match: Any, since: int) -> None:
-    """Removes the weapon in place `p`. A spawner's wait for the next weapon counts from `since`."""
+    """Removes the weapon in place `p`. If `p` is a spawner, its wait for the next weapon begins
+    in frame `since`.
+    """
     match.weapons_lying -= 1
     if p < SPAWNERS:
         least, most = int(slot.cooldown * 0.5), int(slot.cooldown * 1.5)
@@ -174,8 +176,8 @@ def pick_up(
     stats_0: Any,
     stats_1: Any,
 ) -> None:
-    """Gives weapons to players in reach. For a spawner's weapon a player may keep the key pressed,
-    but for a dropped weapon the player has to press the key in this frame.
+    """Gives weapons to players in reach. To take a spawner's weapon, a player has to hold the key.
+    To take a dropped weapon, the player has to press the key in this frame.
 
     A player takes the weapon in the first place within reach. If both players reach a weapon, seat
     0 gets it. Under the fair rules the nearer player gets it, and if both are equally near, neither

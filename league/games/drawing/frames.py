@@ -29,7 +29,9 @@ def is_fight(frame: Mapping[str, Any]) -> bool:
 
 
 def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the constant part of a match: stage, powers, and the names of columns and states."""
+    """Returns the constant part of a match: the stage, the powers (parts of moves), and the names
+    of columns and states.
+    """
     if not is_fight(frame):
         return {}
     platform = frame["platform"]
@@ -45,7 +47,7 @@ def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _powers() -> list[dict[str, Any]]:
-    """Returns the drawing's data of each power, by its number.
+    """Returns the data that draw.js needs for each power, a part of a move, by its number.
 
     Each entry of `hits` is [from, to, capsules]. The capsules hit from the power's frame `from` to
     the frame before `to`. The first entry may be the previous power's last capsules, with `to` at

@@ -82,7 +82,8 @@ def reason(error: Exception) -> str:
 
 
 class Face:
-    """Maps between an environment's observations and actions and the game's, for both seats.
+    """Converts between an environment and the game: observations to numbers, and keys or choices to
+    the environment's actions.
 
     `action_size` and `view_size` are the larger of the two seats' sizes.
 
@@ -211,7 +212,7 @@ def _check_choices(space: spaces.Space, value: Any) -> None:
 
 
 def _without_mask(space: spaces.Space) -> spaces.Space:
-    """Returns the space without its action mask, which observations show as the legal choices."""
+    """Returns the space without its action mask. The game shows legal choices in its own way."""
     if isinstance(space, spaces.Dict):
         return spaces.Dict(
             {key: subspace for key, subspace in space.items() if key != "action_mask"}
@@ -292,7 +293,7 @@ class Seats(ABC):
         return TurnSeats(env) if hasattr(env, "agent_iter") else ParallelSeats(env)
 
     def reset(self, seed: int) -> None:
-        """Begins the match of `seed`."""
+        """Begins a match with `seed`, and forgets the rewards of the previous match."""
         self._lead = self._rounding = 0.0
         self.begin(seed)
 

@@ -1,4 +1,4 @@
-"""Runs the worker process, which holds the environments of some rows and answers requests.
+"""Runs a worker process, which plays a part of the game's matches and answers requests.
 
 Shape suffixes: R rows of a request, 2 seats, A action width, V width of a seat's view.
 """
@@ -29,8 +29,9 @@ Seen = dict[str, NDArray[Any]]
 
 
 class Worker:
-    """Holds the environments of some rows. If a call of an environment takes longer than
-    `step_seconds`, SIGALRM ends the process. 0 means no limit.
+    """Holds an environment for each match that it plays. A match is named by its row in the game's
+    arrays. If a call of an environment takes longer than `step_seconds`, SIGALRM ends the process.
+    0 means no limit.
     """
 
     def __init__(self, argument: str, options: Mapping[str, Any], step_seconds: float) -> None:
@@ -42,7 +43,7 @@ class Worker:
         self._legal_2A: dict[int, NDArray[np.bool_]] = {}
 
     def begin(self, rows: list[int], seeds: list[int], played: list[bytes]) -> Answer:
-        """Begins matches, and plays the earlier actions of loaded matches again."""
+        """Begins matches. To continue a saved match, it plays the match's earlier actions again."""
 
         def begin_one(row: int, index: int, seen: Seen) -> None:
             if row not in self._seats:
@@ -107,7 +108,9 @@ class Worker:
                 seats.env.close()
 
     def _each(self, rows: list[int], play: Callable[[int, int, Seen], None]) -> Answer:
-        """Calls `play(row, index, seen)` for each row. If an environment raises, its row fails."""
+        """Calls `play(row, index, seen)` for each row. If it raises an error, the row's match
+        fails.
+        """
         seen_R, failed = np.zeros(len(rows), self._type), {}
         seen = {name: seen_R[name] for name in self._type.names or ()}
         for index, row in enumerate(rows):

@@ -109,7 +109,9 @@ class ShowdownGame(HostedGame):
         self.final_observations_N2O[:] = self.observations_N2O
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments, including the bots' indices, because bots play in the worker."""
+        """Returns a request's arguments after `rows`, including the bots' indices. The worker needs
+        the indices because it plays the bots.
+        """
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
     def show(self, rows: NDArray[np.intp]) -> None:

@@ -94,8 +94,8 @@ class Kind(ABC, Generic[Followed]):
 
     @abstractmethod
     def planned(self, battle: Followed, bot: str) -> int:
-        """Returns the choice of a bot other than random. Raises `ValueError` if the bot's order
-        isn't among the choices.
+        """Returns the choice of `bot`, which is not the random bot. Raises `ValueError` if the
+        bot's order isn't among the choices.
         """
 
     def words(self, battle: Followed, action: int) -> str:

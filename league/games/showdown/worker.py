@@ -1,4 +1,4 @@
-"""Runs the worker process, which plays the battles of some rows in its simulator.
+"""Runs a worker process, which plays a part of the game's battles in its simulator.
 
 Shape suffixes: R rows of a request, 2 seats, A choices, V width of a seat's view.
 """
@@ -115,7 +115,7 @@ class Match:
         ]
 
     def write(self, seen: NDArray[np.void], is_last: bool) -> None:
-        """Writes a record of `seen_type` without the choices."""
+        """Writes the match into `seen`, a record of `seen_type`, except the field `choices`."""
         for seat, view in enumerate(self._views):
             self._writer.write(view.battle, seen["views"][seat])
             team = own_team(view.battle)
@@ -133,8 +133,8 @@ class Match:
 
 
 class Worker:
-    """Holds the battles of some rows. If a request takes longer than `step_seconds`, SIGALRM ends
-    the process.
+    """Plays a part of the game's battles. A battle is named by its row in the game's arrays. If a
+    request takes longer than `step_seconds`, SIGALRM ends the process.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Worker:
     def begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
     ) -> Answer:
-        """Begins matches, and plays the earlier actions of loaded matches again."""
+        """Begins matches. To continue a saved match, it plays the match's earlier actions again."""
         seen_R = np.zeros(len(rows), seen_type(self._kind))
         drawn = [self._drawn(seed) for seed in seeds]
         packed = [[self._teams[n] if n >= 0 else None for n in both] for both in drawn]

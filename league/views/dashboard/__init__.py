@@ -1,1 +1,1 @@
-"""Shows the league in a browser. Its pages are pure functions of the services' replies."""
+"""Shows the league in a browser. Each page is a pure function of the services' replies."""

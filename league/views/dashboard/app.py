@@ -1,4 +1,8 @@
-"""Serves the pages. NiceGUI updates a browser when a page's function returns other blocks."""
+"""Serves the pages.
+
+A page's function returns blocks, which are pieces of HTML and charts. When the blocks change,
+NiceGUI updates the browser.
+"""
 
 from __future__ import annotations
 

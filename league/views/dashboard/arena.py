@@ -142,8 +142,10 @@ class Arena:
         return Member(name=player.name, digest=player.digest, is_rival=is_rival)
 
     def _lease(self, pair: Sequence[Member]) -> Assignment:
-        """Leases the pair of matches between the person and a player, and releases the match with
-        swapped seats.
+        """Leases a match between the person and a player.
+
+        The matchmaker leases pairs of matches, the second with swapped seats. This method releases
+        the match with the unwanted seats.
         """
         first, second = (member.name for member in pair)
         with self._asking:
@@ -162,7 +164,9 @@ class Arena:
             return wanted
 
     def _opened(self) -> Incarnation:
-        """Returns the dashboard's incarnation as a worker, which is opened at the first use."""
+        """Returns the dashboard's registration as a worker of the matchmaker. The first call opens
+        it.
+        """
         if self._incarnation is None:
             client, spec = self._source.client, self.settings().spec()
             person = Player(name=HUMAN, game=spec.name, kind=PlayerKind.HUMAN, creator=WORKER)
@@ -176,7 +180,9 @@ class Arena:
         return self._incarnation
 
     def beat(self, frames: int) -> None:
-        """Sends a heartbeat, with the frames of a rated match since the last heartbeat."""
+        """Sends the dashboard's heartbeat. `frames` is added to the reported frames of all rated
+        matches. It is 0 for an unrated match.
+        """
         with self._asking:  # keeps this heartbeat from following the one that reports the end
             self._frames += frames
             if self._running and self._incarnation is not None:
@@ -332,10 +338,11 @@ class LiveMatch:
             raise InvalidInput(failures[0])
 
     def beat(self) -> None:
-        """Sends a heartbeat with the frames of a rated match.
+        """Sends a heartbeat with the frames that a rated match has played since the last heartbeat.
 
-        Unrated matches also send heartbeats, because they may continue after a rated match has
-        ended.
+        An unrated match sends 0 frames. After a rated match, the matchmaker expects heartbeats
+        until the dashboard's last match has ended. Without them, the dashboard would count as
+        hanging while an unrated match continues.
         """
         frames, self._unsaid = self._unsaid, 0
         self._arena.beat(frames if self._assignment is not None else 0)

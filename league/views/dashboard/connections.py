@@ -36,7 +36,7 @@ class BrowserConnection(H11Protocol):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether the server isn't busy with a complete request of this connection."""
+        """Whether no complete request of this connection waits for its response."""
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     def _close_idle(self) -> None:

@@ -1,8 +1,9 @@
 """Plays a match over a websocket. The server sends frames, and the browser sends keys.
 
 The browser sends `{"keys": [0 or 1, ...]}` when a key changes, or `{"choice": number}`. It receives
-`begin` once, then a countdown of `count`s if a person plays with keys, and then each `frame`, with
-`choices` if the person has to choose. At the end it receives `end`, the outcome in words.
+`begin` once, then the `count` messages of a countdown if a person plays with keys, and then each
+`frame`, with `choices` if the person has to choose. At the end it receives `end`, the outcome in
+words.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Shows recorded matches: films, and charts of reward terms, the critics' values and attention.
 
-Shape suffixes: T decisions or frames, 2 seats, K reward terms, O observation, P pooled outputs.
+Shape suffixes: T decisions or frames, 2 seats, K reward terms, O observation, P outputs of
+the encoder that attention weighs.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def replay_of(source: Source, match_id: str) -> Replay | None:
 
 
 def film_of(source: Source, match_id: str) -> dict[str, Any] | None:
-    """Returns a match's film in the form for player.js, or None without a replay. Raises the errors
-    of `replay_of`, and further errors if the match can't be played again.
+    """Returns a match's film in the form that player.js reads, or None without a replay. Raises the
+    errors of `replay_of`, and further errors if the match can't be played again.
     """
     replay = replay_of(source, match_id)
     if replay is None:

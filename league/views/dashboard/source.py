@@ -179,7 +179,7 @@ class Source:
             raise NotFound(f"There is no player {name[:80]!r} in this league.") from None
 
     def ratings(self, book: Book) -> list[Rating]:
-        """Returns the ratings of a book, best first."""
+        """Returns the ratings by the matches of a book (training, clean or greedy), best first."""
         return self.kept(("ratings", book), 3.0, lambda: self._reading.ratings(book))
 
     def payoff(
@@ -197,7 +197,7 @@ class Source:
         )
 
     def gates(self) -> list[CandidateGate]:
-        """Returns the gates with their certificates, in the order in which they opened."""
+        """Returns the gates (tests of candidates) with their certificates, the oldest first."""
         return self.kept("gates", 3.0, lambda: self._reading.gates(certificates=True))
 
     def matches(self, **asked: Any) -> tuple[list[MatchLine], int]:
