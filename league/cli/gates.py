@@ -103,7 +103,7 @@ def gates(context: LeagueContext, candidate: Candidate = None, out: Out = None) 
 
 
 def _learning_generations(client: MatchmakerClient) -> list[Generation]:
-    """Returns the generations that are learning now, or were learning when the run ended."""
+    """Returns the exploiters' generations that are learning, or were when the run ended."""
     live = client.players(kinds=[PlayerKind.LIVE], states=[PlayerState.ACTIVE])
     names = [
         GenerationName.parse(player.name).learner for player in live if player.role in EXPLOITING

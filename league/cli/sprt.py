@@ -147,7 +147,7 @@ def _report(gate: Gate, truths: list[float]) -> dict[str, Any]:
 
     Args:
         gate: the test and its counts.
-        truths: values at which to forecast the test.
+        truths: assumed true strengths for which to forecast the test.
 
     Returns:
         JSON values. An infinite Elo is None.

@@ -111,7 +111,7 @@ def _set_aside(client: MatchmakerClient) -> Iterator[str]:
 
 
 def _gate_line(gate: CandidateGate) -> str:
-    """Returns a line about an open gate: its candidate, the current victim, and their counts."""
+    """Returns a line about an open gate: candidate, current victim, wins, draws and losses."""
     test = gate.playing or gate.victims[0]
     counts = f"{test.wins}-{test.draws}-{test.losses}"
     return f"{gate.candidate} against {test.victim}, {counts} so far"

@@ -1,4 +1,6 @@
-"""Defines ``league structure``: who is worth playing, how much is cyclic, and who is a copy."""
+"""Defines ``league structure``: which players are worth playing, which results are cyclic,
+and which players are near-copies.
+"""
 
 from __future__ import annotations
 

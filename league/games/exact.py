@@ -48,7 +48,7 @@ class Level(NamedTuple):
         views_M2: each player's view, an index into the tree's views.
         nodes_E: the position where each edge begins.
         choices_E2: both players' choices on the edge.
-        chance_E: the probability of chance on the edge, given the choices.
+        chance_E: the probability that chance takes the edge, given the choices.
         paid_E: the payoff to player 0 on the edge.
         next_E: the position in the next level to which the edge leads, or `END`.
     """

@@ -87,7 +87,7 @@ class Process:
 
 
 class Host(ABC):
-    """Plays the matches of a hosted game. A match is named by its row in the game's arrays.
+    """Plays the matches of a hosted game. A match is identified by its row in the game's arrays.
 
     Attributes:
         should_stop: called repeatedly while the host waits. True ends the wait.

@@ -65,7 +65,7 @@ def events_of(
         frames: the frames of the match.
         winner: the seat that won, or None after a draw.
         most_frames: the time limit in frames. A match that was won earlier ended with a knock-out.
-            The last frame doesn't show it yet, so it is added.
+            The last frame doesn't show this knock-out yet, so it is added.
     """
     events = []
     for number, (before, now) in enumerate(pairwise(frames), start=1):

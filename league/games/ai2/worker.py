@@ -96,8 +96,8 @@ class Match:
 
 
 class Worker:
-    """Plays a part of the game's matches. A match is named by its row in the game's arrays. If a
-    call of the original takes longer than `step_seconds`, SIGALRM ends the process.
+    """Plays a part of the game's matches. A match is identified by its row in the game's arrays. If
+    a call of the original takes longer than `step_seconds`, SIGALRM ends the process.
     """
 
     def __init__(self, bots: Sequence[str], step_seconds: float) -> None:

@@ -157,7 +157,7 @@ def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> No
 
 @inner
 def land(attacker: Any, victim: Any, on_floor: bool, stats: Any) -> None:
-    """Applies the attacker's actions in this frame to the victim: a hit, a pull and a move."""
+    """Applies the attacker's actions in this frame to the victim: a hit, a pull and a new place."""
     if victim.struck:
         after = min(victim.damage + victim.struck_damage, rules.MAX_DAMAGE)
         attacker.dealt += after - victim.damage

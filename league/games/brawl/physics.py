@@ -89,7 +89,7 @@ def move_platform(match: Any, stage: Any) -> None:
 
 @inner
 def meets_platform(player: Any, stage: Any, match: Any) -> bool:
-    """Returns whether the player's solid box touches the platform's."""
+    """Returns whether the player's solid box touches the platform's box."""
     return (
         abs(player.x - match.platform_x) <= stage.platform_half_width + HALF_WIDTH
         and abs(player.y - match.platform_y) <= stage.platform_half_height + HALF_HEIGHT

@@ -95,7 +95,7 @@ interpolated linearly.
 
 
 def annealed_share(step: int, steps: int) -> float:
-    """Returns how far an annealed preset is from its first preset (0) to its second (1)."""
+    """Returns how far an annealed preset has moved from its first preset (0) to its second (1)."""
     return min(max((step / steps - ANNEALS_FROM) / (ANNEALS_UNTIL - ANNEALS_FROM), 0.0), 1.0)
 
 

@@ -1,8 +1,8 @@
 """Paints a match's frames: runs draw.js in QuickJS and paints its shapes with Pillow.
 
-For smooth edges, Pillow paints at twice the size, and the picture is then scaled down by half. This
-takes a third of the time that an SVG renderer takes (docs/rendering.md). Skia was ruled out because
-its wheels need the system's OpenGL libraries. Shape suffixes: H height, W width, 3 colours.
+For smooth edges, Pillow paints at twice the size and then scales the picture to half. This takes a
+third of the time that an SVG renderer takes (docs/rendering.md). Skia was ruled out because its
+wheels need the system's OpenGL libraries. Shape suffixes: H height, W width, 3 colours.
 """
 
 from __future__ import annotations

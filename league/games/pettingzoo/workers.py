@@ -29,9 +29,9 @@ Seen = dict[str, NDArray[Any]]
 
 
 class Worker:
-    """Holds an environment for each match that it plays. A match is named by its row in the game's
-    arrays. If a call of an environment takes longer than `step_seconds`, SIGALRM ends the process.
-    0 means no limit.
+    """Holds an environment for each match that it plays. A match is identified by its row in the
+    game's arrays. If a call of an environment takes longer than `step_seconds`, SIGALRM ends the
+    process. 0 means no limit.
     """
 
     def __init__(self, argument: str, options: Mapping[str, Any], step_seconds: float) -> None:

@@ -161,7 +161,7 @@ class Writer:
         return len(FIELD_NUMBERS) + 2 * len(side_names(self.active))
 
     def write(self, battle: AbstractBattle, view_V: NDArray[np.float32]) -> None:
-        """Writes a battle as its player sees it: the field, its own side, the opponent's side."""
+        """Writes a battle as its player sees it: the field, then both sides, the player's first."""
         field, side = len(FIELD_NUMBERS), len(side_names(self.active))
         _write_field(battle, view_V[:field])
         self._write_sides(battle, (view_V[field : field + side], view_V[field + side :]))

@@ -70,7 +70,7 @@ class Simulator:
 
 def tied_to_us() -> list[str]:
     """Returns words to put in front of a command, so that the command's process ends when this
-    process ends. It ends even if a signal has stopped (suspended) it.
+    process ends, even if a signal has stopped (suspended) the command's process.
     """
     return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
 

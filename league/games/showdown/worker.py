@@ -133,8 +133,8 @@ class Match:
 
 
 class Worker:
-    """Plays a part of the game's battles. A battle is named by its row in the game's arrays. If a
-    request takes longer than `step_seconds`, SIGALRM ends the process.
+    """Plays a part of the game's battles. A battle is identified by its row in the game's arrays.
+    If a request takes longer than `step_seconds`, SIGALRM ends the process.
     """
 
     def __init__(

@@ -144,7 +144,7 @@ class Arena:
     def _lease(self, pair: Sequence[Member]) -> Assignment:
         """Leases a match between the person and a player.
 
-        The matchmaker leases pairs of matches, the second with swapped seats. This method releases
+        The matchmaker leases matches in pairs, the second with swapped seats. This method releases
         the match with the unwanted seats.
         """
         first, second = (member.name for member in pair)
