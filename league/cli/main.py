@@ -30,7 +30,7 @@ _converted: Any = functools.cache(typer.main.get_command)  # once for all comman
 
 class CommandGroup(TyperGroup):
     """Finds the commands of Kumite and of other packages. Running a command loads only this
-    command, but showing the help loads all.
+    command, but showing the help loads all commands.
     """
 
     @functools.cached_property

@@ -291,7 +291,9 @@ class BatchedGame(ABC):
             self.refuse(~legal_N2, actions_N2A, "one legal choice")
 
     def own_state(self) -> dict[str, NDArray]:
-        """Returns the game's own arrays by name. `save` copies them and `load` overwrites them."""
+        """Returns the arrays that only this kind of game has, by name. `save` copies the arrays,
+        and `load` overwrites them.
+        """
         return {}
 
     def rules_text(self) -> str:
@@ -309,7 +311,8 @@ class BatchedGame(ABC):
 
         Raises:
             DataCorrupt: the state is damaged or has another number of matches.
-            VersionMismatch: it was played under other rules, options or another time limit.
+            VersionMismatch: the matches were played under other rules, options or another time
+                limit.
         """
         if bytes(state.get("rules", np.zeros(0, np.uint8))) != self.rules_text().encode():
             raise VersionMismatch(
@@ -365,7 +368,7 @@ class BatchedGame(ABC):
         return None
 
     def final_frame(self, match: int) -> dict | None:
-        """Returns the last frame of this row's last match, for pictures.
+        """Returns the last frame of the previous match in row `match`, for pictures.
 
         It has the form of `frame`'s result, with "ended": True. A game that keeps no last frame
         returns None.

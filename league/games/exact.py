@@ -394,7 +394,7 @@ def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[flo
     Args:
         tree: the tree.
         tables: the policies, [K, A] each.
-        weights: their probabilities.
+        weights: the tables' probabilities.
     """
     total_KA = np.zeros(tree.legal_KA.shape)
     for table_KA, weight in zip(tables, weights, strict=True):

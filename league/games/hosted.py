@@ -142,7 +142,7 @@ class Pool(Host):
         subject: the thing that the workers play, for messages.
         workers: number of processes. 0 derives it from the numbers of matches and processor cores.
         step_seconds: longest time for an environment's step, for messages. The worker itself sets
-            the alarm whose SIGALRM ends it.
+            the alarm that ends it.
         options: options of `subprocess.Popen`.
     """
 
@@ -449,7 +449,8 @@ class HostedGame(BatchedGame):
 
         Raises:
             DataCorrupt: the state does not fit, or a match plays out differently.
-            VersionMismatch: it was played under other rules, options or another time limit.
+            VersionMismatch: the matches were played under other rules, options or another time
+                limit.
         """
         check_saved(state, "broken_N", np.zeros(self.num_matches, np.bool_))
         check_saved(state, "frames_N", self.frames_N)

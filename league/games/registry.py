@@ -90,7 +90,9 @@ def register(name: str, factory: GameFactory) -> None:
 
 
 def game_names() -> list[str]:
-    """Returns the names of all games. Games that take an argument appear as `matrix:NAME`."""
+    """Returns the names of all games. Games that take an argument appear with it, as in
+    `matrix:NAME`.
+    """
     names = (
         _BUILT_IN.keys() | _registered.keys() | {point.name for point in entry_points(group=GROUP)}
     )

@@ -128,7 +128,8 @@ class RemoteGame(SeenGame):
 
         Raises:
             DataCorrupt: the state does not fit, or a match plays out differently.
-            VersionMismatch: it was played under other rules, options or another time limit.
+            VersionMismatch: the matches were played under other rules, options or another time
+                limit.
         """
         check_saved(state, "state_sizes_N", np.zeros(self.num_matches, np.int64))
         ends_N = np.cumsum(state["state_sizes_N"])

@@ -1,7 +1,7 @@
 """Compiles the functions of the step, and loads their machine code into a process.
 
-A process that has compiled never frees 150 MB of the compiler's memory. Therefore, processes load
-the machine code from Numba's cache on disk. If the cache lacks it, a short-lived child process
+A process that compiles keeps 150 MB of the compiler's memory until it ends. Therefore, processes
+load the machine code from Numba's cache on disk. If the cache lacks it, a short-lived child process
 compiles it.
 """
 

@@ -268,7 +268,7 @@ def begin_tree(match: Any, player_0: Any, player_1: Any, stage: Any) -> None:
 
 @inner
 def _platform_comes_first(match: Any, number: int, stage: Any) -> bool:
-    """Returns whether the platform's contact is solved before a ground's.
+    """Returns whether the platform's contact is solved before the contact of a ground.
 
     The grounds come first for a body whose box was fitted in this frame, or in the same frame as
     the platform's box. Otherwise the order of leaves decides. This order depends on the seats, so

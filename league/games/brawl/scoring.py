@@ -89,6 +89,6 @@ def score(
 
 @inner
 def score_end(outcome: float, paid_0: Any, paid_1: Any) -> None:
-    """Adds the `win` term at the end of a match. `outcome` is seat 0's: 1, 0.5 or 0."""
+    """Adds the `win` term at the end of a match. `outcome` is 1, 0.5 or 0 for seat 0."""
     paid_0.win += 2.0 * outcome - 1.0
     paid_1.win -= 2.0 * outcome - 1.0

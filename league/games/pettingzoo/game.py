@@ -31,8 +31,8 @@ class PettingZooGame(SeenGame):
 
     Args:
         num_matches: matches that step together.
-        argument: `MODULE` or `MODULE:FACTORY`. Without a factory, the first of `parallel_env`,
-            `env` and `raw_env` that the module has makes the environment.
+        argument: `MODULE` or `MODULE:FACTORY`. Without a factory, `parallel_env`, `env` or
+            `raw_env` makes the environment, whichever the module has first in this order.
         max_frames: steps after which a match ends with its rewards so far. None means 1000.
         step_seconds: longest time for a call of an environment. A longer call ends its process, and
             the matches of this process fail.

@@ -149,7 +149,8 @@ def id_kind(name: str) -> str | None:
 class Writer:
     """Writes a player's view.
 
-    An id is divided by the number of ids of its kind, so every number is in [-1, 1].
+    Species, moves, items and abilities are written as ids. An id is divided by the number of ids of
+    its kind, so every number is in [-1, 1].
     """
 
     def __init__(self, active: int) -> None:
@@ -321,7 +322,7 @@ def _matchup(pokemon: Pokemon, against: Sequence[Pokemon]) -> float:
 
 
 def _move(move: Move, user: Pokemon, against: Sequence[Pokemon]) -> tuple[float, ...]:
-    """Returns `MOVE_NUMBERS`.
+    """Returns the numbers of a move, in the order of `MOVE_NUMBERS`.
 
     "against" is the best multiplier against the fighting opponents, on a logarithmic scale where ×4
     is 1, ×1 is 0, and ×1/4 or less is −1. "damage" is the logarithm of the largest expected damage

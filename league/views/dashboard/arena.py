@@ -81,8 +81,8 @@ class Arena:
         return resolve(file=run_dir / "config.toml", environment={}).of(GameSettings)
 
     def begin(self, names: Sequence[str], *, is_rated: bool) -> LiveMatch:
-        """Begins a match between two players, which are named by seat. Only one of them may be
-        `HUMAN`. `is_rated` makes the match count in the ratings.
+        """Begins a match between the players `names`, in the order of seats. Only one of them may
+        be `HUMAN`. `is_rated` makes the match count in the ratings.
 
         Raises:
             NotFound: there is no such player.
