@@ -10,7 +10,7 @@ _Adam = torch.optim.Adam
 
 
 class Adam(_Adam):
-    """Is `torch.optim.Adam` without the decorators that prepare it for torch's compiler.
+    """Works like `torch.optim.Adam`, but lacks the decorators that prepare it for torch's compiler.
 
     At its first use, a decorated method loads the compiler, which takes a second and 70 MB per
     process. This program does not use the compiler.

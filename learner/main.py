@@ -153,7 +153,9 @@ def _work(words: list[str]) -> int:
 
 
 def _complete(options: argparse.Namespace) -> list[str]:
-    """Fills in the league and the name if they were not given. Returns the flags that it adds."""
+    """Fills in the league's address, the run's folder and the learner's name if they were not
+    given. Returns the flags that it adds.
+    """
     if options.matchmaker is None:
         run_dir, address = running_league(options.run_dir)
         options.run_dir, options.matchmaker = run_dir, address
@@ -237,7 +239,7 @@ def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> 
 
 
 def _load(threads: int) -> None:
-    """Imports torch with this number of threads, and the modules for training."""
+    """Sets the number of OpenMP threads, and imports torch and the modules for training."""
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     import learner.exploiter.generations
     import learner.train.session  # noqa: F401

@@ -123,7 +123,9 @@ def clone(
 
 
 def default_opponents(finder: Finder, sections: Sections, spec: GameSpec) -> list[str]:
-    """Returns the bots of the run's mixes, except held-out bots, and the mains' newest snapshot."""
+    """Returns the opponents to use without `--against`: the bots in the run's opponent mixes that
+    are not held out for the evaluator, and the newest snapshot of a main.
+    """
     named = {name for mix in sections["matchmaker"]["mixes"].values() for name in mix}
     names = [bot.name for bot in spec.bots if bot.name in named and not bot.held_out]
     if finder.league.address or finder.league.run_dir is not None:

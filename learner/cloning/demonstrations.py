@@ -1,6 +1,7 @@
 """Plays recorded matches again to collect a player's observations and actions.
 
-Shape suffixes: F frames, T decisions, O observation, A actions.
+Shape suffixes: F frames, T decisions, O observation, A actions. Actions are either keys (any subset
+is held) or one-hot choices.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ NamedReplay = tuple[Path, Replay]
 
 @dataclass(frozen=True)
 class Demonstration:
-    """Holds the observations and actions of a seat in a match, decision by decision.
+    """Holds the observations and actions of one of the two players of a match, decision by
+    decision. The player's side of the match is called its seat.
 
     Attributes:
         seed: seed of the match.
         obs_TO: the seat's observations.
         actions_TA: the seat's actions.
-        legal_TA: the legal choices, None in games of keys.
+        legal_TA: the legal choices, None if the actions are keys.
         own_T: whether the player itself made the decision. In the other decisions, the recorder
-            replaced the player's keys on purpose.
+            replaced the player's keys, to bring the player into situations that it usually avoids.
     """
 
     seed: int
@@ -90,7 +92,8 @@ def read_replays(folder: Path, game: GameSettings) -> list[NamedReplay]:
 def demonstrations(
     replays: Sequence[NamedReplay], name: str, *, frame_skip: int
 ) -> list[Demonstration]:
-    """Returns a player's matches, as seen from each of its seats, in the order of `replays`.
+    """Returns a player's matches, in the order of `replays`. A match in which the player has both
+    seats counts once for each seat.
 
     Raises:
         NotFound: no player has that name.
@@ -124,7 +127,7 @@ def demonstrations(
 def _play_again(
     replay: Replay, game: BatchedGame | None, name: str, frame_skip: int
 ) -> list[Demonstration]:
-    """Plays a match again in the game and checks how it ends."""
+    """Plays a match again and checks that it ends as recorded."""
     obs: list[NDArray[np.float32]] = []  # of each decision, [2, O]
     legal: list[NDArray[np.bool_]] = []
     with Playback(replay, game) as playback:
@@ -153,11 +156,11 @@ def _play_again(
 def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray[np.uint8]:
     """Derives the keys `[T, A]` of each decision from the keys of its frames.
 
-    A decision holds every key that the player held in any of its frames. There is one exception.
-    If the previous decision holds a key, and the player presses this key again during the decision,
-    the decision releases the key, because only a new press makes a player jump again
-    (`league.replay.recorder`). A key that the player holds in all frames of the decision stays
-    held. Of all rules tried, only this rule keeps a bot's strength (docs/cloning.md).
+    A decision holds every key that the player held in any of its frames. The exception is a key
+    that the previous decision holds and that the player lets go and presses again. Only a new press
+    makes a player jump again, so the decision releases this key (`league.replay.recorder`). A key
+    that the player holds in all frames of the decision stays held. Of the rules that were tried,
+    only this rule keeps the strength of a bot (docs/cloning.md).
 
     Args:
         actions_FA: keys of each frame.

@@ -56,10 +56,12 @@ class Likeness:
 
     Attributes:
         clone, original: their names.
-        accuracy: share of the original's decisions in new matches that the clone would make, too.
-        commonest: share of the original's most common decision.
-        decisions: number of the original's decisions.
-        points: for each opponent the points of the clone and of the original in the same matches.
+        accuracy: share of the original's decisions in which the clone would decide the same. The
+            decisions are from matches that the clone has not learnt from.
+        commonest: share of the original's most common decision, for comparison with `accuracy`.
+        decisions: number of the original's decisions over which the two shares are taken.
+        points: for each opponent, the points of the clone and the points of the original. Both have
+            played the opponent on the same seeds.
         direct: the clone's points in matches against the original.
     """
 
@@ -73,7 +75,7 @@ class Likeness:
 
     @property
     def lead(self) -> Measured:
-        """The clone's points a match against the opponents minus the original's points, with a 95 %
+        """The clone's points per match against the opponents minus the original's, with a 95 %
         interval.
 
         Source: R. G. Newcombe, "Interval estimation for the difference between independent
@@ -113,7 +115,7 @@ class Likeness:
 
 
 def share_of(points: Sequence[float]) -> Measured:
-    """Returns the mean of points with Wilson's 95 % interval."""
+    """Returns the mean of the points of several matches, with Wilson's 95 % interval."""
     bounds = wilson_interval(sum(points), len(points))
     return Measured(sum(points) / max(1, len(points)), bounds.low, bounds.high)
 
@@ -127,12 +129,14 @@ class Original:
     """Clones a member, and compares the clone with it.
 
     Attributes:
-        settings: the game.
-        entrant: the member.
+        settings: settings of the game.
+        entrant: the member to clone, as it enters matches.
         opponents: the member's opponents, not including the member.
         seed: the first seed.
-        seconds: time for the matches to learn from. The matches that measure get the same time.
-        temperature: as for `make_clone`. None chooses `SHARP` or 1.
+        seconds: time for playing the matches to learn from. The matches that measure the clone get
+            the same time.
+        temperature: as for `make_clone`. None means `SHARP` for bots and rivals if the actions are
+            keys, otherwise 1.
         show: receives lines about the progress.
     """
 
@@ -223,11 +227,16 @@ class Original:
         pace: int = 1,
         disturb: float = 0.0,
     ) -> dict[int, Replay]:
-        """Plays a player against opponents in turn, in pairs of matches with swapped seats.
+        """Plays a player against each of its opponents in turn, in pairs of matches with swapped
+        seats.
 
-        It stops when the time is up or there are `MOST` matches, but not before there are `least`
-        matches. All matches that have begun are played to their end, so that long matches count as
-        much as short matches. In matches with even numbers the player has the first seat.
+        No new pair begins when the time is up or after `MOST` matches, but at least `least` matches
+        are played. All matches that have begun are played to their end, so that long matches are
+        not underrepresented.
+
+        Returns:
+            The replays by the number of the match. The player has the first seat in matches with
+            even numbers.
         """
         player, opponents = sides
         least = least or max(ROWS, 2 * len(opponents))

@@ -1,7 +1,7 @@
 """``bin/learner clone``: makes an agent that plays like a player of recorded matches.
 
-The agent becomes a snapshot file. With ``--matchmaker`` it also becomes a member of the league,
-which can serve as an opponent, as a start for training (``bin/learner --from``) and as a reference.
+The agent is saved as a snapshot file. With ``--matchmaker`` it also joins the league as a member.
+The member can be an opponent, the start of a training (``bin/learner --from``) or a reference.
 """
 
 from __future__ import annotations
@@ -87,10 +87,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def lineage(name: str | None, seat: str) -> str:
-    """Returns the clone's name without @STEP: `name`, or a name made from the cloned player's name.
+    """Returns the clone's name without @STEP: `name`, or by default a name made from the cloned
+    player's name.
 
     Raises:
-        InvalidName: no player may have the name.
+        InvalidName: the name is not allowed for players.
         InvalidInput: the name contains @STEP.
     """
     from league.ids import checked_player_name, lineage_of

@@ -1,7 +1,7 @@
 """Makes a clone by supervised training on replays, and saves it as a snapshot with its card.
 
-Shape suffixes: L rows of a stream, S streams (matches side by side), T rows learnt at once, O
-observation, A actions, H memory.
+Shape suffixes: L decisions of a stream, S streams, T decisions of each stream that are processed at
+once, O observation, A actions, H memory.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ the player never used then keeps a probability of 0.1 %, so later training can d
 
 @dataclass(frozen=True)
 class Streams:
-    """Holds parallel streams, each with whole matches in a row. Shorter streams end with zeros.
+    """Holds parallel streams. Each stream has whole matches, one after the other, and shorter
+    streams are padded with zeros.
 
     `weight_LS` is 1 for the player's own decisions with more than one legal choice.
     """
@@ -70,7 +71,7 @@ class Streams:
         streams: int = STREAMS,
         device: torch.device | str = "cpu",
     ) -> Self:
-        """Appends each whole match to the stream that is the shortest so far.
+        """Makes the streams. Each match is appended to the stream that is the shortest so far.
 
         Args:
             demonstrations: the matches.
@@ -103,8 +104,8 @@ class Streams:
 def split(
     demonstrations: Sequence[Demonstration], seed: int
 ) -> tuple[list[Demonstration], list[Demonstration]]:
-    """Splits the matches into matches to learn from and held-out matches, by whole seeds, so that
-    no seed is in both.
+    """Splits the matches into matches to learn from and held-out matches. All matches with the same
+    seed go into the same part.
 
     Args:
         demonstrations: the matches.
@@ -126,7 +127,7 @@ def split(
 
 
 def rates_A(learnt: Sequence[Demonstration]) -> NDArray[np.float64]:
-    """Returns the share of the decisions in which each key was down or each choice was made.
+    """Returns for each action the share of the player's decisions that include it.
 
     Counts start at one half (Jeffreys' prior), so that an action which never occurred has a rate
     above 0.
@@ -138,7 +139,9 @@ def rates_A(learnt: Sequence[Demonstration]) -> NDArray[np.float64]:
 
 
 def new_network(config: AgentConfig, learnt: Sequence[Demonstration], seed: int) -> AgentNetwork:
-    """Makes a fresh network that takes each action at the player's own rate in any situation."""
+    """Makes a fresh network that ignores what it observes and takes each action as often as the
+    player.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = AgentNetwork(config)
@@ -161,14 +164,15 @@ def log_loss(
     For choices it is `-Σ_a y_a log p_a`. For keys it is
     `-Σ_a (y_a log p_a + (1 - y_a) log(1 - p_a))`.
 
-    `y` is the action, smoothed by the share `smoothing` toward 1/2 for keys, and toward equal
-    probabilities of all legal choices for choices.
+    The target `y` mixes the player's action with a uniform distribution, which has the weight
+    `smoothing`. The uniform distribution gives each key the probability 1/2, or all legal choices
+    the same probability.
 
     Args:
-        kind: kind of actions.
+        kind: KEYS or CHOICE (`league.games.base`).
         logits: logits `[..., A]`.
         actions: the player's actions `[..., A]`.
-        legal: legal choices `[..., A]`, None in games of keys.
+        legal: legal choices `[..., A]`, None if the actions are keys.
         smoothing: share between 0 and 1.
 
     Returns:
@@ -264,7 +268,7 @@ def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) 
     Args:
         network: the network.
         streams: the matches.
-        sequence: rows that go through the network at once.
+        sequence: decisions of each stream that go through the network at once.
     """
     losses = [(float(loss), float(steps)) for loss, steps in _losses(network, streams, sequence)]
     total, count = (sum(column) for column in zip(*losses, strict=True))
@@ -273,13 +277,15 @@ def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) 
 
 @torch.no_grad()
 def accuracy(network: AgentNetwork, found: Sequence[Demonstration]) -> list[float]:
-    """Returns for each match the share of the player's decisions that the network would make, too.
+    """Returns for each match the share of the player's decisions in which the network decides the
+    same.
 
-    The network takes the likeliest choice, or holds all keys that are likelier down than up.
+    The network takes the likeliest choice, or holds each key whose probability is above 1/2.
+    Matches without a decision of the player are left out.
 
     Args:
         network: the network.
-        found: the matches.
+        found: the player's matches.
     """
     streams = Streams.of(found, len(found), network.device)  # one match in each stream
     is_right = []
@@ -299,7 +305,9 @@ def accuracy(network: AgentNetwork, found: Sequence[Demonstration]) -> list[floa
 def _losses(
     network: AgentNetwork, streams: Streams, sequence: int, smoothing: float = 0.0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yields the summed loss and the number of decisions of `sequence` rows at a time."""
+    """Yields the sum of the losses and the number of decisions, for `sequence` decisions of each
+    stream at a time.
+    """
     for logits_TSA, now in _unrolled(network, streams, sequence):
         actions_TSA, weight_TS = streams.actions_LSA[now].float(), streams.weight_LS[now]
         legal_TSA = None if streams.legal_LSA is None else streams.legal_LSA[now]
@@ -311,7 +319,8 @@ def _losses(
 def _unrolled(
     network: AgentNetwork, streams: Streams, sequence: int
 ) -> Iterator[tuple[Tensor, slice]]:
-    """Yields the logits of `sequence` rows at a time, and which rows they are.
+    """Yields logits and their place in the streams, for `sequence` decisions of each stream at a
+    time.
 
     The memory continues from one sequence to the next, but the gradient does not.
     """
@@ -338,8 +347,8 @@ def make_clone(
     progress: Callable[[str], None] = print,
     temperature: float = 1.0,
 ) -> tuple[str, SnapshotCard]:
-    """Learns from replays to play as `seat` did, and saves the snapshot. Returns the digest of the
-    weights, and the card.
+    """Trains a clone of the player `seat` from replays, and saves it as a snapshot. Returns the
+    digest of the weights, and the card.
 
     On the same device and with a single thread, the same replays and settings give the same file.
 
@@ -349,8 +358,8 @@ def make_clone(
         sections: settings, of which [game], [agent] and [cloning] are used.
         blobs: folder for the snapshot.
         progress: called with a line for each step.
-        temperature: divisor of the clone's logits. Below 1 the clone draws its likelier keys or
-            choices more often than the player used them.
+        temperature: divisor of the clone's logits. Below 1, the clone takes likely actions even
+            more often than the player did, and unlikely actions less often.
     """
     game, settings = sections.of(GameSettings), sections.of(CloningSettings)
     spec = game.spec()

@@ -1,7 +1,7 @@
-"""Starts a learner's ranks as processes, and waits for them.
+"""Starts a learner's ranks (processes that train together), and waits for them.
 
-`torchrun` ends every failure with exit code 1 and every stop with an error. A learner's exit codes
-say which faults a restart can't cure, so this launcher passes them on.
+`torchrun` exits with code 1 after every failure, and with an error when it is asked to stop. A
+learner's exit code tells whether a restart can cure the fault, so this launcher passes it on.
 
 On Linux the ranks are forks of a process that has loaded torch, so they share 150 MB of memory and
 start a second earlier.
@@ -34,7 +34,7 @@ def is_rank() -> bool:
 
 
 def report_failure(error: LeagueError) -> int:
-    """Leaves a rank's error for its launcher to print. Returns the rank's exit code."""
+    """Passes a rank's error to the launcher, which prints it. Returns the rank's exit code."""
     if _ERROR_FILE not in os.environ:  # started by another launcher
         print(f"learner: {error}", file=sys.stderr)
     else:
@@ -45,10 +45,10 @@ def report_failure(error: LeagueError) -> int:
 def launch(program: Callable[[], int], count: int) -> NoReturn:
     """Runs ranks of a program until they end. On Linux, call it before any thread is started.
 
-    SIGTERM and Ctrl-C are passed on, and the ranks agree on a step to stop at. When a rank fails or
-    is killed, the others are ended, since they can't continue alone. This process becomes the
-    program that waits for the ranks (`watch.py`). It exits with the code of the rank that failed
-    first, or with 0 if all succeeded.
+    SIGTERM and Ctrl-C are passed on to the ranks, which agree on the step at which they stop. When
+    a rank fails or is killed, the other ranks are ended, since they can't continue alone. This
+    process replaces itself by the program that waits for the ranks (`watch.py`). That program exits
+    with the code of the rank that failed first, or with 0 if all succeeded.
 
     Args:
         program: the function that each rank runs. It returns the rank's exit code.

@@ -1,7 +1,8 @@
-"""Runs a learner in several processes (ranks) that play their own matches and update as one.
+"""Runs a learner in several processes (ranks). Each rank plays its own matches, and all ranks make
+each update together.
 
-A rank's gradient is its share of the whole minibatch's gradient, so the gradients of all ranks are
-summed.
+Every minibatch is divided among the ranks. A rank computes its part of the gradient, and the sum
+over all ranks is the gradient of the whole minibatch.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TIMEOUT = timedelta(minutes=30)
 def join(device: torch.device) -> None:
     """Makes torch's default process group if `WORLD_SIZE` says that there are several ranks.
 
-    Tensors on GPUs are sent by NCCL and all others by gloo, over the loopback interface.
+    NCCL sends tensors on GPUs and gloo sends all other tensors, both over the loopback interface.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return
@@ -105,8 +106,8 @@ class RankGroup:
 
         Args:
             parameters: the parameters with the gradients.
-            extra: further numbers to sum in the same message, because the ranks wait for each other
-                in each message.
+            extra: further numbers to sum in the same message. Fewer messages are faster, because
+                the ranks wait for each other in each message.
 
         Returns:
             The sum of `extra`.

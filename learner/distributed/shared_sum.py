@@ -27,7 +27,7 @@ _current: SharedSum | None = None
 
 
 def current() -> SharedSum | None:
-    """Returns the `SharedSum` that this process has entered as a rank, None in other processes."""
+    """Returns the `SharedSum` that this process has entered, or None if `enter` was not called."""
     return _current
 
 
@@ -49,7 +49,7 @@ class SharedSum:
         self._pairs = {pair: socket.socketpair() for pair in combinations(range(ranks), 2)}
 
     def enter(self, rank: int) -> None:
-        """Makes this process the rank `rank`. It closes the ends of connections that belong to
+        """Makes this process the rank `rank`, and closes the ends of connections that belong to
         other ranks. So when a rank ends, its connections close, and the other ranks notice.
         """
         global _current

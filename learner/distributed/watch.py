@@ -77,7 +77,7 @@ def watch() -> int:
 
 
 def _explain(folder: str, number: int, cause: int, codes: dict[int, int]) -> int:
-    """Prints why the learner ends, in a sentence, and returns its exit code."""
+    """Prints a sentence about why the learner ends. Returns the exit code for this program."""
     code, error_file = codes[cause], os.path.join(folder, ERROR_FILE.format(rank=number))
     if os.path.isfile(error_file):
         with open(error_file, encoding="utf-8") as file:

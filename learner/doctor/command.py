@@ -95,7 +95,9 @@ def doctor(
 def _named(
     preset: str | None, config: Path | None, game: str | None
 ) -> tuple[str | None, list[str]]:
-    """Returns the preset and the flags to use. Games of choices get the preset made for them."""
+    """Returns the preset and the flags to use. By default, a game whose actions are choices gets
+    the preset `board`.
+    """
     from league.games.base import CHOICE
     from league.games.registry import game_spec
     from league.settings.base import DEFAULT_PRESET

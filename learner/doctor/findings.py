@@ -1,7 +1,8 @@
-"""Describes what the doctor can find: reasons for not learning, verdicts, causes, consequences.
+"""Describes what the doctor can find: reasons for not learning, and the verdicts on them.
 
-A broken part breaks the parts that depend on it, and then only the broken part has to be fixed. So
-`primary_causes` puts every finding that follows from another under its cause.
+If a part is broken, checks of the parts that depend on it fail as well, although only the first
+part has to be fixed. So `primary_causes` lists every finding that follows from another finding
+under its cause.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 
 class Verdict(StrEnum):
-    """Judges a reason. `UNKNOWN`: this set-up gives no way to measure it."""
+    """Says whether a reason applies. `UNKNOWN` means that it can't be measured in this set-up."""
 
     UNKNOWN = "unknown"
     OK = "ok"
@@ -90,7 +91,7 @@ SYSTEMS = tuple(dict.fromkeys(reason.system for reason in REASONS.values()))
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Judges a reason by a measurement, with a fix (empty when all is well)."""
+    """Holds the verdict on a reason, the measurement, and a fix (empty when all is well)."""
 
     key: str
     measured: str
@@ -114,8 +115,8 @@ def judged(
     Args:
         key: the reason.
         measured: the measurement in words.
-        failure: whether it is a failure.
-        warning: whether it is a warning.
+        failure: whether the verdict is a failure.
+        warning: whether the verdict is at least a warning.
         fix: the fix. It is dropped if nothing is wrong.
     """
     verdict = Verdict.FAILURE if failure else Verdict.WARNING if warning else Verdict.OK
@@ -185,7 +186,8 @@ class Diagnosis:
         subject: the set-up or the run.
         seconds: length of the examination.
         findings: the findings, from `ordered`.
-        curve: rewards of the minimal agent's matches, empty if it was not trained.
+        curve: for each update, the mean reward of the minimal agent's matches. Empty without
+            `--emergency`, which trains this agent.
     """
 
     subject: str
@@ -199,7 +201,7 @@ class Diagnosis:
         return max(systems_of(self.findings).values(), key=lambda verdict: verdict.severity)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns plain values, as `--json` writes them."""
+        """Returns the values that `--json` writes."""
         return {
             "subject": self.subject,
             "verdict": self.verdict,

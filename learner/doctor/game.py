@@ -1,7 +1,11 @@
 """Plays the game at random and with its bots, and judges its observations, actions, determinism and
 rewards.
 
-Shape suffixes: T decisions, N matches, 2 seats, O observation, K reward terms, A actions.
+Numbers and letters such as 7 or C are keys of `learner.doctor.findings.REASONS`. A batch has N
+rows, and each row plays one match after another.
+
+Shape suffixes: T decisions, N rows (matches at once), 2 seats, O observation, K reward terms, A
+actions.
 """
 
 from __future__ import annotations
@@ -57,11 +61,11 @@ Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """Holds T decisions of N matches.
+    """Holds T decisions in N rows.
 
     Attributes:
-        scores_TN: seat 0's score where `ended_TN`, else NaN.
-        clipped: number of values that the game clipped, by the name of the number.
+        scores_TN: seat 0's score where `ended_TN` is true, else NaN.
+        clipped: how often the game clipped each of the observed numbers, by the number's name.
     """
 
     observations_TN2O: NDArray[np.float32]
@@ -72,16 +76,16 @@ class Trace:
 
     @property
     def first_TN(self) -> NDArray[np.bool_]:
-        """Whether the decision belongs to the row's first match, its last decision included."""
+        """Whether the decision belongs to the first match of its row."""
         return (np.cumsum(self.ended_TN, axis=0) - self.ended_TN) == 0
 
     def match_sums(self) -> NDArray[np.float32]:
-        """Returns the sums of the raw terms over each row's first match, `[N, 2, K]`."""
+        """Returns the unweighted reward terms, summed over each row's first match, `[N, 2, K]`."""
         sums: NDArray[np.float32] = (self.terms_TN2K * self.first_TN[..., None, None]).sum(0)
         return sums
 
     def first_scores(self) -> NDArray[np.float64]:
-        """Returns seat 0's score in each row's first match, NaN where it did not end, `[N]`."""
+        """Returns seat 0's score in each row's first match, NaN if the match did not end, `[N]`."""
         ended_TN = self.ended_TN & self.first_TN
         scores = np.where(ended_TN, self.scores_TN, 0.0).sum(0)
         return np.where(ended_TN.any(0), scores, np.nan)
@@ -120,7 +124,7 @@ def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
 def random_play(set_up: SetUp, opponents: tuple[str, ...], seed: int) -> Trace:
     """Plays whole matches with random play in seat 0, against each bot in turn.
 
-    Without bots, random play plays against itself.
+    Without bots, seat 1 plays at random, too.
 
     Args:
         set_up: the game and its settings.
@@ -179,12 +183,12 @@ def _played(
 
 
 def random_player(streams_N: NDArray[np.int64], seed: int) -> Chosen:
-    """Makes a player that acts like a fresh policy: it holds keys 18 % of the time, or makes any
-    legal choice.
+    """Makes a player that acts like a fresh policy: it holds each key 18 % of the time, or takes a
+    random legal choice.
 
     Args:
-        streams_N: stream of each row. Rows with the same stream draw the same random numbers at
-            each decision.
+        streams_N: the random stream of each row. Rows with the same stream draw the same random
+            numbers at each decision.
         seed: seed of the draws.
     """
     return lambda t, game: _decide(game, _luck((seed, t), streams_N, game)[0])
@@ -206,7 +210,9 @@ def _decide(game: BatchedGame, luck_N2A: NDArray[np.float32]) -> NDArray[np.uint
 
 
 def _differ(trace: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
-    """Returns whether the rows of two traces differ in any bit."""
+    """Returns for each of `rows` of `other` whether it differs from the corresponding row of
+    `trace`.
+    """
     steps = min(len(trace.ended_TN), len(other.ended_TN))
     differ_N = np.zeros(len(rows), np.bool_)
     for name in ("observations_TN2O", "terms_TN2K", "ended_TN", "scores_TN"):
@@ -217,7 +223,9 @@ def _differ(trace: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
 
 
 def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
-    """Judges 1, 3 and 5: plays the same seeds twice, the second time in other rows."""
+    """Judges 1, 3 and 5. Plays the same seeds twice, the second time with the rows in reverse
+    order.
+    """
     rows, own_size = np.arange(REPEATED_MATCHES), set_up.spec.own_size
     met = [EXTERNAL, *(set_up.spec.bot_index(name) for name in set_up.bots)]
     pairs = [(EXTERNAL, met[row % len(met)]) for row in rows]
@@ -285,10 +293,10 @@ def _bounds(*traces: Trace) -> Finding:
 
 
 def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
-    """Judges 2 and 4: plays matches again with a changed action of seat 0, or other play of seat 1.
+    """Judges 2 and 4. Plays each match several times from the same seed, and compares the copies.
 
-    Each match has a row without a change, a row for each changed action, and a last row in which
-    seat 1 plays differently.
+    Each match has a row without a change, a row for each action that is tried (seat 0 takes it
+    where it otherwise would not), and a last row in which seat 1 plays differently.
     """
     spec = set_up.spec
     names, own_size = spec.action_names, spec.own_size
@@ -444,7 +452,7 @@ def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
 
 
 def _opponents(set_up: SetUp, played: Trace) -> Finding:
-    """Judges O: whether the mix's opponents leave something to learn."""
+    """Judges O: whether matches against the opponents of the mix leave something to learn."""
     score_N, met = played.first_scores(), set_up.opponents
     scores = {name: float(np.nanmean(score_N[n :: len(met)])) for n, name in enumerate(met)}
     paid_N = (played.match_sums()[:, 0] * set_up.weights_K).sum(-1)

@@ -1,8 +1,11 @@
-"""Judges a run by its files: the learner's scalars and tables, and its newest checkpoint.
+"""Judges a run by the learner's files: scalars, tables, and the newest checkpoint.
 
-Most checks look at the newest fifth of the run, because a fault at the start may be over. The probe
-(`learner.doctor.training`) judges the newest weights. The alarms that the learner raised while it
-ran are derived from its files, by the same rules (`league.runs.alarms`).
+Most checks look at the newest fifth of the run, because a fault at the start may be over. A short
+training (`learner.doctor.training`) judges the newest weights. The alarms that the learner raised
+while it ran are recomputed from its files, by the rules that the learner uses
+(`league.runs.alarms`).
+
+Clean matches are matches that the evaluator plays only to measure. No learner trains on them.
 """
 
 from __future__ import annotations
@@ -53,10 +56,11 @@ of its alarms."""
 
 @dataclass(frozen=True, kw_only=True)
 class RunEvidence:
-    """Holds the evidence of a learner's files.
+    """Holds the evidence that a learner's files give.
 
     Attributes:
-        set_up: the run's settings with the newest checkpoint's stage, network, step size and clip.
+        set_up: the run's settings, with the curriculum stage and the network of the newest
+            checkpoint, and with the newest learning rate and clip range.
         step: the newest checkpoint's step, or 0 if there is no checkpoint.
         scalars: TensorBoard's values by tag.
         alarms: alarms that were on at the end.

@@ -30,12 +30,12 @@ BOTS_AT_MOST = 8
 
 @dataclass(frozen=True, kw_only=True)
 class SetUp:
-    """Combines a game, its rewards, an agent and the settings that the agent would learn with.
+    """Combines a game, its rewards, an agent, and the settings by which the agent learns.
 
     Attributes:
         settings: the sections that a learner reads.
         mix: weights of the stage's opponent mix.
-        game: makes N matches of the settings' game, or of another game that replaces it.
+        game: makes a batch of N matches, usually `settings.game.make`.
         network: makes the agent, fresh or with a run's weights, each time that it is called.
         stage: index of the curriculum's stage.
     """
@@ -72,8 +72,8 @@ class SetUp:
 
 
 def set_up_of(sections: Sections, stage: int = 0, role: Role = Role.MAIN) -> SetUp:
-    """Makes the set-up that resolved sections describe, in a stage of the curriculum. For an
-    exploiter, this is the exploiter's single stage.
+    """Makes the set-up for a stage of the curriculum from resolved settings. An exploiter has a
+    single stage.
     """
     settings = SessionSettings.of(sections)
     if role in EXPLOITING:
@@ -102,8 +102,8 @@ def smaller(set_up: SetUp) -> SessionSettings:
 
 
 def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> LeaguePPO:
-    """Builds the learner's algorithm with the set-up's game and network, on matches against its
-    bots.
+    """Builds the learner's algorithm with the set-up's game and network, on matches against the
+    set-up's bots.
 
     Args:
         set_up: the game and the agent.

@@ -1,9 +1,12 @@
 """Trains for a short time with the parts of a normal learner, and watches the numbers closely.
 
-The set-up's agent is judged by a few updates on fewer matches. The training of the minimal agent
-(`--emergency`) keeps the game and the rewards and replaces everything else. It shows whether the
-smallest network can learn against the easiest opponent, with many short matches and settings that
+There are two trainings. The first judges the agent and the settings of the set-up, by a few updates
+on fewer matches. The second (`--emergency`) trains the minimal agent: it keeps the game and the
+rewards and replaces everything else. It shows whether the smallest network can learn in many short
+matches against the easiest opponent that random play does not already beat, with settings that
 learn quickly (docs/benchmarks.md).
+
+Numbers and letters such as 11 or M are keys of `learner.doctor.findings.REASONS`.
 
 Shape suffixes: X rows of history and rollout, T steps, B matches, O observation, A actions.
 """
@@ -132,7 +135,9 @@ def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
 def _trained(
     set_up: SetUp, settings: SessionSettings, steps: int, callback: BaseCallback
 ) -> tuple[LeaguePPO, str]:
-    """Trains for `steps`. Returns the model and the fault that stopped it ("" without a fault)."""
+    """Trains for `steps` steps. Returns the model and the fault that stopped the training (""
+    without a fault).
+    """
     fault = ""
     with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
         model = build_model(set_up, settings, Path(folder))
@@ -203,8 +208,8 @@ def _size(set_up: SetUp, model: LeaguePPO) -> Iterator[Finding]:
 
 @torch.no_grad()
 def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
-    """Judges 15: how far a different past moves the outputs that follow the start of an episode in
-    the middle of a rollout.
+    """Judges 15. An episode starts in the middle of the rollout, and the check changes everything
+    before this start. Later outputs must not change.
     """
     prefix, half = model.buffer.context, model.n_steps // 2
     starts, changed = batch.starts_XB.clone(), batch.obs_XBO.clone()
@@ -227,7 +232,7 @@ def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
 
 @torch.no_grad()
 def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
-    """Judges 18: the entropy as a share of the largest that the legal actions allow."""
+    """Judges 18: the entropy as a share of the largest possible entropy over the legal actions."""
     logits = model.unroll(batch).logits_TBA
     now, most = (
         weighted_mean(
@@ -248,7 +253,9 @@ def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
 
 
 def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterator[Finding]:
-    """Judges 11 and 12: the first minibatch's gradients by part of the network, and later norms."""
+    """Judges 11 and 12: the gradient of each part of the network in the first minibatch, and the
+    gradient norms of later updates.
+    """
     norms = {
         name: updates[0].get(f"gradient/{name}", 0.0)
         for name, module in network.named_children()
@@ -276,7 +283,9 @@ def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterat
 
 
 def _updates(set_up: SetUp, updates: list[dict[str, float]], spread: float) -> Iterator[Finding]:
-    """Judges 16, 20 and V: how far updates move the policy, and whether values fit targets."""
+    """Judges 16, 20 and V: how far updates move the policy, and whether the critic fits its
+    targets.
+    """
     learner = set_up.settings.learner
     kls = [update["policy/approx_kl"] for update in updates]
     stuck = max(kls) < STUCK and optimizer_steps(learner) > 1  # a first step's KL is 0
@@ -308,7 +317,7 @@ def _updates(set_up: SetUp, updates: list[dict[str, float]], spread: float) -> I
 
 
 def minimal(set_up: SetUp) -> SetUp:
-    """Returns the same game and rewards with the minimal agent and a single opponent."""
+    """Returns a set-up with the same game and rewards, the minimal agent and a single opponent."""
     settings, spec, game = set_up.settings, set_up.spec, set_up.settings.game
     if spec.action_kind != CHOICE and spec.max_frames > MATCH_SECONDS * spec.frames_per_second:
         game = game.model_copy(update={"match_seconds": MATCH_SECONDS})
@@ -349,7 +358,9 @@ def train_minimal_agent(
 
 
 class _Curve(BaseCallback):
-    """Keeps the rewards of each rollout's matches, and ends the training when the time is up."""
+    """Keeps the rewards of the matches that ended in each rollout, and ends the training when the
+    time is up.
+    """
 
     model: LeaguePPO
 
@@ -372,8 +383,8 @@ class _Curve(BaseCallback):
 def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) -> Finding:
     """Judges M: whether the last matches have higher rewards than the first.
 
-    Short matches end first. So at least `FEWEST_COMPARED` matches from each end are compared, which
-    is the number of matches played at once.
+    At the start of a training, short matches end first. So at least the first `FEWEST_COMPARED`
+    matches, as many as are played at once, are compared with as many last matches.
 
     Args:
         matches: the reward and score of each match, in the order in which the matches ended.

@@ -41,9 +41,9 @@ def generalised_advantage(
         ended_TN: true where a match ended in the step.
         bootstrap_N: values after the last step.
         gamma: discount per step.
-        lambda_: weight of longer returns, from 0 to 1.
-        played_TN: false in the rows after a match's last step of the rollout. None: every row is a
-            step.
+        lambda_: GAE's lambda, the weight of longer returns, from 0 to 1.
+        played_TN: true where row t holds a step of the match. A match that has waited for its
+            opponent has unused rows at the end. None: all rows hold steps.
 
     Returns:
         Advantages and targets, `[T, N]` each. The advantage is 0 in rows that are not steps.
@@ -90,9 +90,10 @@ def explained_variance(
 class ReturnScale:
     """Tracks the standard deviation of the discounted return, by which rewards are divided.
 
-    The return R_t = gamma R_{t-1} + r_t is tracked for each row and restarts with each match. The
-    parallel update of Chan et al. (1979) tracks its variance over all steps of all ranks. Nothing
-    is clipped, so that all rewards keep their relative weights.
+    The return R_t = gamma R_{t-1} + r_t is tracked separately in each of the N matches that are
+    played at once, and restarts when a new match begins there. The parallel update of Chan et al.
+    (1979) tracks its variance over all steps of all ranks. Nothing is clipped, so that all rewards
+    keep their relative weights.
 
     Args:
         num_matches: N.
@@ -116,8 +117,8 @@ class ReturnScale:
         Args:
             r_TN: rewards.
             ended_TN: true where a match ended in the step.
-            played_TN: false in the rows after a match's last step of the rollout. None: every row
-                is a step.
+            played_TN: true where row t holds a step of the match. A match that has waited for its
+                opponent has unused rows at the end. None: all rows hold steps.
         """
         returns_TN = np.empty(r_TN.shape, np.float64)
         for t in range(len(r_TN)):

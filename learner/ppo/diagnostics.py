@@ -1,8 +1,9 @@
 """Measures numbers for the log beyond an update's losses, on samples that cost little time.
 
-Gradient norms come from the first minibatch. The latent and the attention come from one forward
-pass of the encoder over a sample of the rollout's matches. With the sizes of the preset `laptop`,
-this pass takes 0.8 % of the time that an update's own passes take.
+Gradient norms come from the first minibatch. Numbers about the strategy latent (the encoder's
+summary of the opponent) and about attention come from one forward pass of the encoder over a sample
+of the rollout's matches. With the sizes of the preset `laptop`, this pass takes 0.8 % of the time
+that an update's own passes take.
 
 Shape suffixes: T steps, B and N matches, D width, P pooled outputs, h heads.
 """
@@ -36,10 +37,10 @@ class Diagnostics:
     def rollout_ends(
         self, latent_ND: Tensor, age_N: Tensor, entries: int, kinds: Sequence[str]
     ) -> None:
-        """Measures how well the latents separate kinds of opponents.
+        """Measures how well the latents after the rollout separate the kinds of opponents.
 
         Args:
-            entries: entries of a full history. Only matches with a full history count.
+            entries: number of entries in a full history. Only matches with a full history count.
             kinds: the opponents' kinds, "" in rows without a match.
         """
         if not latent_ND.shape[1]:
@@ -130,15 +131,17 @@ def spread(latent_TBD: Tensor) -> Tensor:
 
 
 def drift(latent_TBD: Tensor, same_B: Tensor) -> Tensor:
-    """Measures how far latents move from the first to the last step in the matches of `same_B`.
+    """Measures how far latents move from the first to the last step of a rollout in the matches of
+    `same_B`.
 
-    The root mean square distance is divided by the root mean square distance between two steps that
-    are drawn at random from all steps, which is sqrt(2 D) times `spread`. 0 means that latents stay
-    the same, 1 that the last is unrelated to the first.
+    The result is a ratio of two root mean square distances. The first is the distance between the
+    first and the last latent of a match. The second is the distance between the latents of two
+    random steps, which is sqrt(2 D) times `spread`. A ratio of 0 means that latents stay the same,
+    and 1 means that the last latent is unrelated to the first.
 
     Args:
         latent_TBD: latents of whole rollouts.
-        same_B: matches without an episode start in between.
+        same_B: true for the matches in which no episode starts after the first step.
 
     Returns:
         The ratio, or NaN if `same_B` has no matches.
@@ -158,8 +161,8 @@ def largest_entropy(age_TB: Tensor, slots: int) -> Tensor:
 
 
 def attention_age(weights_TBPh: Tensor, stride: int) -> Tensor:
-    """Returns the mean age in frames of the outputs attended to. The last slot is the newest and
-    has the age 0.
+    """Returns the mean age in frames of the pooled outputs, weighted by attention. The last output
+    is the newest and has the age 0.
     """
     slots = weights_TBPh.shape[-2]
     age_P = torch.arange(slots - 1, -1, -1, device=weights_TBPh.device, dtype=weights_TBPh.dtype)

@@ -1,4 +1,5 @@
-"""Computes a policy's exact KL divergence from fixed policies, or from the closest in each state.
+"""Computes a policy's exact KL divergence from fixed policies, or from the closest of them in each
+state.
 
 Shape suffixes: M fixed policies, T steps, B matches, A keys or choices. M is the first axis. Any
 number of axes may lie between M and A.
@@ -17,10 +18,10 @@ from league.games.base import CHOICE
 
 
 class Divergence(NamedTuple):
-    """Holds a divergence with its gradient (`loss`), and numbers for the log.
+    """Holds a divergence and numbers for the log.
 
     Attributes:
-        loss: the divergence.
+        loss: the divergence, with a gradient.
         kl_M: the mean KL from each fixed policy.
         closest_M: the share of states in which each fixed policy was the closest.
         here: the total weight of the states over which `kl_M` and `closest_M` are averaged.
@@ -36,14 +37,14 @@ def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None =
     """Computes the exact KL(π ‖ π_fixed) in nats.
 
     Keys are independent, so their divergences add up. Choices are compared over the legal choices.
-    The gradient is the analytic `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`. It leaves out terms whose
-    sum is 0, so value and gradient are exactly 0 if both policies are equal.
+    The gradient is the analytic `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`. It leaves out `Σ_a
+    ∂π_a/∂l`, which is 0. So both value and gradient are exactly 0 if the policies are equal.
 
     Args:
-        kind: kind of actions.
+        kind: KEYS or CHOICE (`league.games.base`).
         logits: the policy's logits `[..., A]`.
         fixed: the fixed policies' logits `[M, ..., A]`.
-        legal: legal choices `[..., A]`, None in games of keys.
+        legal: legal choices `[..., A]`, None if the actions are keys.
     """
     if kind == CHOICE:
         mine, theirs = MaskedChoice(logits, legal), MaskedChoice(fixed, legal)
@@ -60,8 +61,8 @@ def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Dive
     Args:
         kl_MTB: KL from each fixed policy in each state.
         weight_TB: 0 in states that don't count.
-        states: divisor of the weighted sum. It is the total weight of these states, or its
-            expected value if they are a random sample.
+        states: the divisor of the weighted sum: the total of `weight_TB`, or the expected value of
+            this total if the matches are a random sample.
     """
     kl_TB, closest_TB = kl_MTB.min(0)
     here = weight_TB.sum().clamp_min(1e-8)
@@ -80,9 +81,9 @@ def pairwise_kl(
     """Computes the mean KL(π_i ‖ π_j) over a batch of states for all pairs of policies.
 
     Args:
-        kind: kind of actions.
+        kind: KEYS or CHOICE (`league.games.base`).
         logits_MTBA: the policies' logits.
-        legal_TBA: legal choices, None in games of keys.
+        legal_TBA: legal choices, None if the actions are keys.
         weight_TB: 0 in states that don't count.
 
     Returns:
@@ -100,11 +101,11 @@ def log_prob_ratio(
     is closest to π in the state.
 
     Args:
-        kind: kind of actions.
+        kind: KEYS or CHOICE (`league.games.base`).
         logits_TBA: the policy's logits.
         fixed_MTBA: the fixed policies' logits.
         actions_TBA: the actions.
-        legal_TBA: legal choices, None in games of keys.
+        legal_TBA: legal choices, None if the actions are keys.
 
     Returns:
         The ratios `[T, B]`.

@@ -80,7 +80,7 @@ class LeaguePPO(RecurrentPPO):
     Args:
         policy: "LeaguePolicy".
         env: the matches.
-        settings: hyperparameters. The number of matches is the environment's, not
+        settings: hyperparameters. The number of matches comes from `env`, not from
             `settings.matches`.
         regularisation: settings that hold the policy near frozen copies of itself. None switches
             this off.
@@ -198,16 +198,17 @@ class LeaguePPO(RecurrentPPO):
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
 
     def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # pyrefly: ignore[bad-override]
-        """Plays the matches of `env` from the next rollout on. Their number must be the same as
-        before. If `force_reset` is true, the matches in progress are forgotten.
+        """Plays the matches of `env` from the next rollout on. It must have as many matches as the
+        old environment. If `force_reset` is true, the recurrent memory of the matches in progress
+        is cleared.
         """
         super().set_env(env, force_reset)
         if force_reset:
             self._forget_matches()
 
     def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
-        """Measures progress, which schedules follow, over all steps of the run, or over
-        `schedule_span` (first step, length) if it is set.
+        """Sets the progress that schedules follow. It is measured over all steps of the run, or
+        over `schedule_span` (first step, length) if this is set.
         """
         if self.schedule_span is not None:
             first, length = self.schedule_span
@@ -356,8 +357,8 @@ class LeaguePPO(RecurrentPPO):
     def _check_finite(self, logits_NA: Tensor, value_N: Tensor) -> None:
         """Raises `NumericalFault` when the network's outputs are not finite.
 
-        It checks only the sum of the outputs, which is not finite if any output is not finite. So
-        only a single number has to be copied from the device.
+        It checks only the sum of the outputs, because the sum of numbers is not finite if one of
+        them is not finite. So a single number has to be copied from the device.
         """
         if math.isfinite(float(logits_NA.sum() + value_N.sum())):
             return
@@ -378,8 +379,9 @@ class LeaguePPO(RecurrentPPO):
         self.buffer.cut_short(steps)
 
     def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
-        """Returns the learner's memory in its own seats and, if the rewards are transformed, its
-        memory in the opponents' seats that it plays itself.
+        """Returns the learner's memory in its own seats, and its memory in the opponents' seats,
+        which it also plays in self-play. The second is needed only if the rewards are transformed,
+        otherwise None.
         """
         across = None if self.transform is None else env.opponent_policy.live_memory()
         return (self.agent_state.h_BH, self.agent_state.c_BH), across
@@ -439,14 +441,16 @@ class LeaguePPO(RecurrentPPO):
         self.learning_seconds += time.perf_counter() - started
 
     def _minibatches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Draws the minibatches of all epochs: the rows of each, and its `_sums` over all ranks."""
+        """Draws the minibatches of all epochs. Yields the matches of each minibatch, and the
+        `_sums` of the minibatch over all ranks.
+        """
         epochs = [self.buffer.drawn(self.sequences, self.shuffle_rng) for _ in range(self.n_epochs)]
         drawn = [rows for epoch in epochs for rows in epoch]
         # All sums go into one message, because every message waits for the slowest rank.
         return zip(drawn, self.group.sum(torch.stack(list(map(self._sums, drawn)))), strict=True)
 
     def _sums(self, rows: Tensor) -> Tensor:
-        """Returns the minibatch's `advantage_sums` and `_counts`, float64 `[6]`."""
+        """Returns the minibatch's `advantage_sums` and then its `_counts`, float64 `[6]`."""
         batch = self.buffer.minibatch(rows)
         return torch.cat(
             [advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)]
@@ -469,8 +473,8 @@ class LeaguePPO(RecurrentPPO):
         return {**values, "learning/gradient_norm": norm}, stops
 
     def _counts(self, batch: Minibatch) -> Tensor:
-        """Counts the steps with a decision, the steps that count, and the steps with a known action
-        of the opponent: float64 `[3]`, never 0.
+        """Returns three numbers of steps, float64 `[3]`, never 0: steps with a decision, steps that
+        are not left out (`Minibatch.weight_TB`), and steps in which the opponent's action is known.
         """
         size = float(batch.value_TB.numel())
         weights = batch.decided_TB(), batch.weight_TB, batch.known_TB
@@ -484,7 +488,9 @@ class LeaguePPO(RecurrentPPO):
     def _add(
         self, means: WeightedMeans, terms: LossTerms, decided: float, counted: float, known: float
     ) -> None:
-        """Adds the terms of a minibatch's part, weighted by the part's share of the minibatch."""
+        """Adds the loss terms of a part of a minibatch to `means`, weighted by the part's share of
+        the minibatch.
+        """
         policy = terms.policy
         numbers = policy.loss, terms.value, terms.entropy, policy.approx_kl, policy.clip_fraction
         for name, number in zip(_LOGGED, numbers, strict=True):
@@ -508,9 +514,7 @@ class LeaguePPO(RecurrentPPO):
         )
 
     def loss_terms(self, batch: Minibatch) -> LossTerms:
-        """Computes the terms of a minibatch's loss, each with its own gradient and not yet
-        weighted.
-        """
+        """Computes the loss terms of a minibatch. Each has a gradient and is not yet weighted."""
         with self.gradient_step.autocast():
             out = self.unroll(batch)
             forecast = None
@@ -541,8 +545,8 @@ class LeaguePPO(RecurrentPPO):
         Args:
             terms: the terms of a part of a minibatch.
             decided: the part's share of the steps with a decision.
-            counted: its share of the steps that count.
-            known: its share of the steps with a known action of the opponent.
+            counted: the part's share of the steps that are not left out.
+            known: the part's share of the steps in which the opponent's action is known.
         """
         actor = terms.policy.loss - self.entropy_weight * terms.entropy
         if terms.kl is not None and self.regularisation is not None:

@@ -57,7 +57,7 @@ def clipped_policy_loss(
 
     Args:
         log_prob: log-probabilities of the actions under the current policy, in nats.
-        old_log_prob: the same under the policy that acted.
+        old_log_prob: their log-probabilities under the policy that acted.
         advantage: advantages.
         clip_range: c.
         weight: weight of each step. None: all weights are equal.
@@ -122,13 +122,14 @@ def forecast_head(config: AgentConfig) -> Head:
 
 
 def forecast_loss(kind: str, logits_TBA: Tensor, batch: Minibatch) -> Tensor:
-    """Returns -E[log P(the opponent's action)] in nats over the steps where that action is known.
+    """Returns -E[log P(the opponent's action)] in nats, over the steps in which this action is
+    known.
 
     Keys are independent Bernoulli variables. Choices have a categorical distribution over the legal
     choices.
 
     Args:
-        kind: kind of actions.
+        kind: KEYS or CHOICE (`league.games.base`).
         logits_TBA: the forecast.
         batch: the minibatch with the opponents' actions.
     """
@@ -146,7 +147,7 @@ def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], 
     divided by the sum of the frequencies of all legal choices.
 
     Args:
-        kind: kind of actions.
+        kind: KEYS or CHOICE (`league.games.base`).
         buffer: the rollout with the opponents' actions.
         add_up: sums numbers over all ranks.
     """
@@ -175,8 +176,9 @@ def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], 
 class LossTerms(NamedTuple):
     """Holds the loss terms of a minibatch, not yet weighted.
 
-    `kl` is None if no reference plays in the minibatch's matches, or if the divergence is part of
-    the rewards. `forecast` is None without a forecast head.
+    `kl` is the divergence from the references (frozen copies of the learner, see `References`). It
+    is None if no reference plays in the minibatch's matches, or if the divergence is part of the
+    rewards. `forecast` is None without a forecast head.
     """
 
     policy: PolicyLoss
@@ -196,25 +198,25 @@ class LossTerms(NamedTuple):
 
 
 class WeightedMeans:
-    """Computes means over a minibatch's parts and over all ranks, with each part weighted by its
-    share.
+    """Computes means over all parts of a minibatch and over all ranks. Each part is weighted by its
+    share of the minibatch.
 
-    All ranks must add up the same names, but a part may lack some of them, so `names` fixes them at
-    the start. A name to which no value was added has no mean.
+    `names` are fixed at the start, because all ranks must add up the same numbers, even if a rank
+    has no value for some of the names. A name without any value has no mean.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
         self._sums = {name: [0.0, 0.0] for name in names}
 
     def add(self, name: str, value: float | Tensor, share: float) -> None:
-        """Adds a part's mean of `name`, with the part's share of the minibatch."""
+        """Adds the mean of `name` over a part, weighted by the part's share of the minibatch."""
         number = float(value.detach()) if isinstance(value, Tensor) else value
         self._sums[name][0] += number * share
         self._sums[name][1] += share
 
     def sums(self) -> Tensor:
-        """Returns the sums of weighted values and of weights, float64 `[names, 2]`, which the ranks
-        add up.
+        """Returns for each name the sum of weighted values and the sum of weights, float64 `[names,
+        2]`. The ranks add up these sums.
         """
         return torch.tensor(list(self._sums.values()), dtype=torch.float64).reshape(-1, 2)
 

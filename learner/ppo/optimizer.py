@@ -1,4 +1,6 @@
-"""Makes optimizer steps from minibatches in parts, in mixed precision, on one or several ranks."""
+"""Makes optimizer steps. A minibatch can be split into parts and among ranks, and the precision can
+be mixed.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,13 @@ def compute_type(precision: str, device: torch.device) -> torch.dtype:
 
 
 class AdaptiveRate:
-    """Keeps the KL divergence of each update near a desired value, by a factor in [1/64, 1] on the
-    scheduled learning rate.
+    """Keeps the KL divergence of each update near a desired value. The scheduled learning rate is
+    multiplied by a factor between 1/64 and 1, which adapts.
 
     If an update's KL divergence is more than 1.5 times the desired value, the factor is divided by
-    1.2. If it is less than the desired value divided by 1.5, the factor is multiplied by 1.2. This
-    is the rule of PPO's adaptive penalty (Schulman et al. 2017, arXiv 1707.06347, section 4). No
-    single learning rate fits a whole curriculum (docs/benchmarks.md).
+    1.2. If the divergence is less than the desired value divided by 1.5, the factor is multiplied
+    by 1.2. This is the rule of PPO's adaptive penalty (Schulman et al. 2017, arXiv 1707.06347,
+    section 4). No single learning rate fits a whole curriculum (docs/benchmarks.md).
     """
 
     def __init__(self, desired_kl: float | None) -> None:
@@ -111,10 +113,10 @@ class GradientStep:
 
         Args:
             means: this rank's means.
-            stop: whether this rank wants to stop.
+            stop: whether this rank was asked to stop.
 
         Returns:
-            The means and the loss over all ranks, and whether at least one rank wants to stop.
+            The means and the loss over all ranks, and whether at least one rank was asked to stop.
         """
         sums = means.sums()
         extra = torch.tensor([self._total, float(stop)], dtype=torch.float64)

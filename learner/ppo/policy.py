@@ -29,7 +29,7 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
     forecast head.
 
     The recurrent state that `predict` takes and returns is the whole `AgentState` as a tuple of
-    arrays: the encoder's rings and the LSTM's state. None means an empty history. The
+    arrays: the encoder's ring buffers and the LSTM's state. None means an empty history. The
     constructor skips the parent's constructor, which would build SB3's own extractors and LSTMs.
     """
 

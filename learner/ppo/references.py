@@ -1,10 +1,12 @@
-"""References: frozen copies of the learner. Regularisation keeps the learner near them.
+"""Keeps references: frozen copies of the learner. Regularisation keeps the learner near them.
 
 A reference has its own weights and recurrent memory. After each rollout it is unrolled once,
 without a gradient, over the observations that the learner saw. Every epoch compares the learner
-with the resulting logits. A reference starts with the learner's memory of the matches in progress.
-From then on the memories of learner and reference develop separately, and both restart with each
-match.
+with the resulting logits. A new reference takes over the learner's memory of the matches in
+progress. From then on the reference and the learner have separate memories, and each match begins
+with an empty memory.
+
+The learner's seat is its side of a match. In self-play the learner also plays the opponent's seat.
 
 Shape suffixes: M references, X rows (history and steps), T steps, N matches, C matches in which
 references play (the first C of the N), B matches of a minibatch, O observation, A actions, H
@@ -68,7 +70,7 @@ class Reference:
 
 
 class References:
-    """Keeps the newest reference (the anchor) and the portfolio of older references.
+    """Keeps the newest reference (the anchor) and a portfolio of older references.
 
     The functions `register`, `ratings` and `keep` connect the references with a league. Their
     defaults work without a league.
@@ -76,17 +78,17 @@ class References:
     Attributes:
         members: the anchor, then the portfolio, oldest first.
         register: makes a frozen copy a member of the league and returns its name.
-        ratings: returns scores by name, for the pruning `best`.
-        keep: is called with the names of all members after each renewal.
+        ratings: returns the references' scores by name. Only `pruning = "best"` needs them.
+        keep: called with the names of all members after each renewal.
 
     Args:
-        settings: form, interval, size and pruning.
+        settings: the section [regularisation].
         config: sizes of the network.
         matches: N.
         device: device that computes.
-        autocast: sets the precision in which the references play. It is the same as in the
-            learner's updates.
-        group: the ranks, which all drop the reference that the leader chooses.
+        autocast: returns a context that sets the precision in which the references play, the same
+            precision as in the learner's updates.
+        group: the ranks. The leader chooses the reference to drop, and all ranks drop it.
     """
 
     def __init__(
@@ -119,14 +121,14 @@ class References:
         Args:
             network: the learner.
             own: the learner's memory in its own seats.
-            other: the learner's memory in the opponents' seats that it plays.
+            other: the learner's memory in the opponents' seats, None if it is not needed.
             step: step of the training.
         """
         if not self.members:
             self.members = [self._freeze(network, own, other, step)]
 
     def due(self, updates: int) -> bool:
-        """Returns whether to renew the anchor after this number of updates."""
+        """Returns whether the anchor is to be renewed now, after `updates` updates."""
         interval = self.settings.reference_interval
         return interval > 0 and updates // interval > self.renewed_at // interval
 
@@ -139,12 +141,12 @@ class References:
         updates: int,
         buffer: SequenceBuffer,
     ) -> None:
-        """Freezes the learner as the new anchor. The old anchor leaves or joins the portfolio.
+        """Freezes the learner as the new anchor. The old anchor joins the portfolio or is dropped.
 
         Args:
             network: the learner.
             own: the learner's memory in its own seats.
-            other: the learner's memory in the opponents' seats that it plays.
+            other: the learner's memory in the opponents' seats, None if it is not needed.
             step: step of the training.
             updates: the learner's optimizer steps so far.
             buffer: the rollout over which the references were last unrolled.
@@ -163,7 +165,7 @@ class References:
         log.info("renewed the reference: %s", self.members[0].name)
 
     def keep_members(self) -> None:
-        """Reports the members, so that the league retires references that have left."""
+        """Reports the current members, so that the league retires all other references."""
         self.keep([member.name for member in self.members])
 
     def _freeze(
@@ -205,7 +207,9 @@ class References:
     # -- playing --------------------------------------------------------------------------------
 
     def play(self, buffer: SequenceBuffer, steps: int) -> None:
-        """Unrolls every reference over the rollout's first `steps` steps and keeps its logits."""
+        """Unrolls every reference over the first `steps` steps of the rollout, and keeps its
+        logits.
+        """
         started = time.perf_counter()
         context, here = buffer.context, slice(0, self.covered)
         obs_XCO = buffer.obs_XNO[: context + steps, here]
@@ -233,8 +237,8 @@ class References:
         """Computes the KL divergence of the policy from the closest reference in each state of a
         minibatch.
 
-        Only the matches in which references play are used. They are a sample: over many
-        minibatches, the mean over these matches agrees with the mean over all matches.
+        It uses only the matches in which references play, as a sample. Over many minibatches, the
+        mean over these matches agrees with the mean over all matches.
 
         Args:
             logits_TBA: the policy's logits.
@@ -258,7 +262,9 @@ class References:
         return closest_divergence(kl_MTB, weight_TB[:, covered_B], states)
 
     def metrics(self, divergence: Divergence) -> dict[str, float]:
-        """Returns numbers for the log, for the anchor and then for the portfolio, oldest first."""
+        """Returns numbers for the log: the divergence, and then numbers of each member, the anchor
+        first.
+        """
         numbers: list[Any] = [divergence.loss.detach()]
         for kl, share, member in zip(
             divergence.kl_M, divergence.closest_M, self.members, strict=True
@@ -296,9 +302,9 @@ class References:
         """Continues from a checkpoint.
 
         Args:
-            state: from `state`.
-            memories: from `memories`. If they are missing or belong to another number of matches,
-                all references start with an empty memory.
+            state: the result of `state`.
+            memories: the result of `memories`. If they are missing or belong to another number of
+                matches, all references start with an empty memory.
         """
         memories = memories or [(None, None)] * len(state["members"])
         reward_form = self.settings.form == "reward"
@@ -349,7 +355,7 @@ def unrolled(
         obs_XNO: observations of history and steps.
         starts_XN: where an episode starts.
         memory: the LSTM's state before the steps.
-        context: rows of history.
+        context: number of rows of history before the steps.
 
     Returns:
         Logits `[T, N, A]` and the memory after the steps.

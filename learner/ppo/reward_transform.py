@@ -30,10 +30,10 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 
 
 class RewardTransform(History):
-    """Records the opponents' seats during a rollout, to transform its rewards at the end.
+    """Records a rollout from the opponents' side, and transforms the rewards at its end.
 
     Args:
-        references: the references whose distance costs reward.
+        references: the references. A distance from them costs reward.
         steps: T.
     """
 
@@ -53,8 +53,8 @@ class RewardTransform(History):
     def before_step(
         self, t: int, env: LeagueVecEnv, starts_N: Tensor, own_logits_NA: Tensor
     ) -> None:
-        """Stores the inputs of both seats before they act, and in which matches the learner plays
-        both seats.
+        """Stores the observations of the opponents' seats and the learner's logits. Notes in which
+        matches the learner plays both seats.
 
         Args:
             t: number of the step.
@@ -80,10 +80,11 @@ class RewardTransform(History):
         self.actions_TNA[t] = torch.as_tensor(env.opponent_actions_NA, device=self.device)
 
     def play(self, steps: int) -> Tensor | None:
-        """Unrolls the references over the opponents' seats that the learner plays.
+        """Unrolls the references over the opponents' seats in self-play, where the learner plays
+        them.
 
         Returns:
-            The references' logits `[M, T, R, A]`, or None if the learner plays no opponent's seat.
+            The references' logits `[M, T, R, A]`, or None without self-play.
         """
         live_N = self.live_TN[:steps].any(0)
         if not live_N.any():
