@@ -94,13 +94,16 @@ class LearnerSettings(Settings):
         return self
 
     def is_divisible(self, ranks: int) -> bool:
-        """Returns whether `share` works for this number of ranks."""
+        """Returns whether matches and minibatches can be divided among this number of ranks
+        (`share`).
+        """
         return not self.matches % ranks and not (self.batch_size // self.n_steps) % ranks
 
     def cpu_ranks(self) -> int:
-        """Returns the number of processes for a run's only learner on a CPU with enough cores.
+        """Returns the number of processes (ranks) to use for a learner that has a CPU with enough
+        cores to itself.
 
-        With fewer than 32 matches per rank, batches are too small to gain from a second core.
+        With fewer than 32 matches per rank, batches are so small that a second core does not help.
         """
         return 2 if self.matches >= 64 else 1
 

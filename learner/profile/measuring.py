@@ -1,4 +1,4 @@
-"""Runs the learner's pipeline in short bursts of whole updates, each in its own process.
+"""Measures the learner's pipeline in bursts: short trainings of whole updates.
 
 A fork server loads torch once. It forks a fresh process for every measurement. So the memory and
 CPU time of each measurement are separate, and a measurement may run out of memory without harm.
@@ -73,14 +73,14 @@ class Burst:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Describes a measurement, for the process that makes it.
+    """Tells a process what to measure.
 
     Attributes:
         sections: all settings, as `league.settings.base.resolve` gives them.
         device: name of the device.
-        snapshots: frozen players.
-        blobs: folder of their weights.
-        seconds: least length of each burst.
+        snapshots: frozen players to use as opponents.
+        blobs: folder of the snapshots' weights.
+        seconds: minimum length of each burst.
         bursts: number of bursts.
         trace: file for a trace of two updates that follow the bursts.
     """
@@ -104,7 +104,7 @@ class Measured:
         gpu_busy_share: share of the traced time in which the GPU computed, None without a trace.
         failure: why there are no bursts, for example because memory ran out.
         warning: a sentence that the user should read. It does not affect the figures.
-        changes: settings of [learner] by name. The configurations of a sweep differ in these.
+        changes: the settings of [learner] in which the configurations of a sweep differ, by name.
     """
 
     bursts: list[Burst] = field(default_factory=list)
@@ -120,7 +120,9 @@ class Measured:
         return Spread(median(rates), min(rates), max(rates))
 
     def shares(self) -> dict[str, float]:
-        """Returns the share of the time by kind of work over all bursts. The shares add up to 1."""
+        """Returns the share of the time that each kind of work takes, over all bursts. The shares
+        add up to 1.
+        """
         total = sum(sum(burst.parts.values()) for burst in self.bursts)
         kinds = self.bursts[0].parts
         return {kind: sum(burst.parts[kind] for burst in self.bursts) / total for kind in kinds}
@@ -135,12 +137,13 @@ class Measured:
         return sum(b.cpu_seconds for b in self.bursts) / sum(b.seconds for b in self.bursts)
 
     def steps_per_cpu_second(self) -> float:
-        """Returns the steps for each second of CPU time, which hardly depends on how busy the
-        machine is."""
+        """Returns the steps per second of CPU time. This number hardly depends on how busy the
+        machine is.
+        """
         return sum(b.steps for b in self.bursts) / sum(b.cpu_seconds for b in self.bursts)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns plain values, as `--output` writes them."""
+        """Returns the values that `--output` writes."""
         figures: dict[str, Any] = {}
         if self.bursts:
             figures = {

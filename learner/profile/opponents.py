@@ -1,4 +1,4 @@
-"""Makes snapshots as opponents for a measurement, as many as a run would have."""
+"""Makes snapshots that serve as opponents in a measurement."""
 
 from __future__ import annotations
 

@@ -79,11 +79,11 @@ class Profile:
 
     @property
     def best(self) -> Measured | None:
-        """The recommended row, or None if nothing was measured."""
+        """The recommended measurement, or None if nothing was measured."""
         return recommended(self.rows, self.current)
 
     def sentences(self) -> list[str]:
-        """States the bottleneck of the recommended row, then the warnings."""
+        """States the bottleneck of the recommended configuration, then the warnings."""
         best = self.best
         if best is None:
             return []
@@ -93,7 +93,7 @@ class Profile:
         return lines + [f"warning: {warning}" for warning in sorted(warnings)]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns plain values, as `--output` writes them."""
+        """Returns the values that `--output` writes."""
         best = self.best
         return {
             "machine": self.machine,
@@ -114,11 +114,13 @@ def take(
     gpu: int | None,
     cpu: bool,
 ) -> Profile:
-    """Measures the settings, or with `wanted` a sweep around them. Ctrl-C ends it early.
+    """Measures the settings, or a sweep around them if `wanted` is given. Ctrl-C ends the
+    measurements early.
 
     Args:
         sections: all settings.
-        wanted: the sweep's values by axis, as `plan` takes them. None measures the settings alone.
+        wanted: the values to try for each axis (a setting that the sweep varies), as for `plan`.
+            None measures the settings alone.
         seconds: seconds of measurement for each configuration, None for the default.
         trace: file for a trace of two updates.
         gpu: number of the GPU to compute on.
@@ -184,7 +186,8 @@ def plan(
 
     Args:
         learner: the settings [learner].
-        wanted: values by axis. A missing axis gets values around the setting.
+        wanted: the values to try for each axis of `AXES`. For a missing axis, the sweep tries
+            values around the setting.
         cores: cores of the machine.
         gpu: whether the learner computes on a GPU.
 
@@ -221,17 +224,18 @@ def plan(
 
 
 def recommended(rows: Sequence[Measured], current: Changes) -> Measured | None:
-    """Returns the fastest row, or the row with the fewest changes if several are equally fast
-    within `CLOSE`.
+    """Returns the measurement of the fastest configuration, or of the configuration with the fewest
+    changed settings if several are equally fast within `CLOSE`.
 
-    Changes that affect learning count more than changes that affect only the speed.
+    A change of a setting that affects learning counts more than any number of changes that affect
+    only the speed.
 
     Args:
         rows: the measurements.
         current: the values that the settings give to `AXES`, before a sweep changes them.
 
     Returns:
-        The row, or None if nothing was measured.
+        The measurement, or None if nothing was measured.
     """
     counted = [row for row in rows if row.bursts]
     best = max((row.speed().median for row in counted), default=0.0)
@@ -246,8 +250,8 @@ def recommended(rows: Sequence[Measured], current: Changes) -> Measured | None:
 
 
 def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
-    """Names the most expensive kind of work and the remedy for this machine, in one or two
-    sentences.
+    """Returns one or two sentences about the most expensive kind of work and how to speed it up on
+    this machine.
     """
     kind, busy = row.slowest(), row.cpu_cores()
     sentence = f"{kind} takes {row.shares()[kind]:.0%} of the time: {ADVICE[kind]}."
@@ -261,11 +265,12 @@ def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
 
 
 def doubt(best: Measured, before: Measured | None) -> str:
-    """Returns a warning if the recommended row's lead is no larger than the spread, else "".
+    """Returns a warning if the recommended configuration is faster than the settings only within
+    the spread of the bursts, else "".
 
     Args:
-        best: the recommended row.
-        before: the row of the unchanged settings.
+        best: the measurement of the recommended configuration.
+        before: the measurement of the unchanged settings.
     """
     if before is None or before is best or not before.bursts:
         return ""
@@ -279,7 +284,7 @@ def doubt(best: Measured, before: Measured | None) -> str:
 
 
 def print_row(row: Measured, title: str) -> None:
-    """Prints each part's speed and share, then the process's use of the machine."""
+    """Prints the speed and the share of the time of each kind of work, then CPU use and memory."""
     speed = row.speed()
     lines = [
         [kind, f"{speed.median / share:,.0f}" if share else "", f"{share:.1%}"]

@@ -26,7 +26,7 @@ class OpponentActions:
     Attributes:
         actions_NA: the keys that the opponents held in the step's last frame, or their choices
             (one-hot). The row is zero where `known_N` is false.
-        legal_NA: the opponents' legal choices, None in games of keys.
+        legal_NA: the opponents' legal choices, None if the actions are keys.
         known_N: whether each action is known. Forced and illegal choices count as unknown.
     """
 
@@ -37,13 +37,14 @@ class OpponentActions:
 
 @dataclass(frozen=True, kw_only=True)
 class Minibatch:
-    """Holds whole sequences of the matches `rows_B`.
+    """Holds the whole sequences of some matches of a rollout.
 
     Attributes:
         weight_TB: 0 in steps that don't count, such as the steps of failed matches. None: all steps
             count.
         across_TBA: the opponents' actions, None if they are not kept.
-        known_TB: 1 in steps that count, if the opponent's action is known and was not forced.
+        known_TB: 1 in steps that count and in which the opponent's action is known and was not
+            forced, else 0.
     """
 
     obs_XBO: Tensor
@@ -73,7 +74,8 @@ class Minibatch:
                 yield Minibatch(**{name: _rows(name, x, rows) for name, x in vars(self).items()})
 
     def decided_TB(self) -> Tensor | None:
-        """Returns 1 for decisions that count and 0 for others, or None if all of them count.
+        """Returns 1 for steps in which the learner has made a decision that counts, and 0 for other
+        steps. None means that all steps have such a decision.
 
         A forced choice (on the opponent's turn) has no gradient and would only dilute the means.
         """
@@ -84,21 +86,25 @@ class Minibatch:
 
 
 def _rows(name: str, tensor: Tensor | None, rows: Tensor) -> Any:
-    """Selects sequences of a field. B is the first axis or, after X or T, the second."""
+    """Selects the matches `rows` of a field. The axis of the matches is the first axis, or the
+    second axis after X or T.
+    """
     if tensor is None:
         return None
     return tensor.index_select(0 if name.rpartition("_")[2][0] == "B" else 1, rows)
 
 
 class History:
-    """Stores observations of a seat in N matches: C rows of context, then T of the rollout.
+    """Stores the observations of one player in each of N matches: C rows of context, then T rows of
+    the rollout.
 
     The last C observations of a rollout are the context of the next rollout. Episode starts are
     kept as well, so that the encoder never reads entries from before a match's beginning.
 
     Attributes:
-        played_N: steps of each match in this rollout, None if no match has waited. A match waits in
-            a step if its rival has not yet decided (`LeagueVecEnv.may_wait`).
+        played_N: number of steps that each match has made in this rollout, None if no match has
+            waited. A match waits in a step if the opponent is an agent in another process and has
+            not yet decided (`LeagueVecEnv.may_wait`).
     """
 
     def __init__(self, config: AgentConfig, steps: int, matches: int, device: torch.device) -> None:
@@ -114,7 +120,9 @@ class History:
         self.played_N = None
 
     def cut_short(self, steps_played: int) -> None:
-        """Ends the rollout after `steps_played` steps. Their last C rows are the next context."""
+        """Ends the rollout after `steps_played` steps. Their last C rows are the context of the
+        next rollout.
+        """
         self._copy_context(steps_played, self.steps)
         self.played_N = None
 
@@ -123,7 +131,7 @@ class History:
             rows[to : to + self.context] = self._newest(rows, source)
 
     def _newest(self, rows: Tensor, played: int) -> Tensor:
-        """Copies the newest C rows of each match after `played` steps of the rollout."""
+        """Copies the newest C rows of each match, as of `played` steps of the rollout."""
         if self.played_N is None:
             return rows[played : played + self.context].clone()
         first_N = torch.as_tensor(self.played_N, device=rows.device)
@@ -147,8 +155,9 @@ class History:
 class SequenceBuffer(History):
     """Stores T steps of N matches in preallocated memory.
 
-    A match that waits in a step stores nothing, and its next step takes the free row. At the end of
-    the rollout, the match's rows after `played_N` are stale and have the weight 0.
+    A match that waits in a step stores nothing, and its next step takes the free row. So at the end
+    of the rollout, the last rows of this match (from `played_N` on) are unused. They have the
+    weight 0.
 
     Args:
         config: sizes of the network.
@@ -196,8 +205,8 @@ class SequenceBuffer(History):
         super().carry_context()
 
     def place(self, t: int) -> Any:
-        """Returns the index at which step `t` of the rollout is stored. It is a single row, or a
-        row for each match once a match has waited.
+        """Returns the index at which step `t` of the rollout is stored. The index is the number of
+        a row. Once a match has waited in this rollout, it has a row number for each match.
         """
         return t if self.played_N is None else (self.played_N, np.arange(len(self.played_N)))
 
@@ -217,7 +226,7 @@ class SequenceBuffer(History):
 
     @property
     def played_TN(self) -> NDArray[np.bool_] | None:
-        """True in rows that hold a step of the match. None if all rows do."""
+        """True where row t holds a step of match n. None if all rows hold steps."""
         return None if self.played_N is None else np.arange(self.steps)[:, None] < self.played_N
 
     def keep_actions(self, t: int, played: OpponentActions) -> None:
@@ -244,7 +253,7 @@ class SequenceBuffer(History):
 
         Args:
             t: the step in which they failed.
-            steps_N: number of each match's steps until then.
+            steps_N: number of steps of each match until then.
             failed_N: which matches failed.
         """
         weight_TN = self._weights()
@@ -253,7 +262,7 @@ class SequenceBuffer(History):
             weight_TN[max(0, end - int(steps_N[n])) : end, n] = 0.0
 
     def leave_out_unplayed(self) -> None:
-        """Excludes the rows after the last steps of matches that have waited."""
+        """Excludes the unused rows at the end of matches that have waited."""
         if (played_TN := self.played_TN) is not None:
             self._weights()[torch.from_numpy(~played_TN).to(self.value_TN.device)] = 0.0
             self.reward_TN[~played_TN], self.ended_TN[~played_TN] = 0.0, False
@@ -269,14 +278,14 @@ class SequenceBuffer(History):
         return decided_TN if self.legal_TNA is None else decided_TN * (self.legal_TNA.sum(-1) > 1)
 
     def drawn(self, sequences: int, rng: np.random.Generator) -> list[Tensor]:
-        """Draws every match once, in random order.
+        """Divides the matches among minibatches at random.
 
         Args:
             sequences: number of matches per minibatch.
             rng: random numbers.
 
         Returns:
-            The rows of each minibatch.
+            The matches of each minibatch.
         """
         order = torch.as_tensor(rng.permutation(self.h_NH.shape[0]), device=self.h_NH.device)
         return list(order.split(sequences))

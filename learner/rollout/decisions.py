@@ -1,6 +1,7 @@
 """Plays the learner's decisions frame by frame against rivals, which decide about every frame.
 
-Rivals are agents in separate processes, so they may take longer than a step of the learner.
+Rivals are agents in separate processes, so they may take longer than a step of the learner. A row
+is one of the matches that are played at once.
 
 Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
 """
@@ -16,19 +17,21 @@ from league.games.base import BatchedGame
 
 
 class Decisions:
-    """Plays each match's decision frame by frame, and adds up the results of its frames.
+    """Plays the learner's decision in each match frame by frame, and adds up the results of the
+    frames.
 
     While the rival of a match computes, the decision stays open and may continue in a later step of
-    the learner. Until the decision is over, the learner holds its keys and sees the observation
-    from which it decided.
+    the learner. Until the decision is over, the learner keeps its keys held, and gets the
+    observation from which it decided.
 
     Args:
         game: the game. While some of its rows play, the other rows rest.
         frame_skip: frames of a decision.
 
     Attributes:
-        done_N: frames of each row's decision that are played so far. 0 if the learner decides next.
-        open_N: rows whose decision is not over in this step.
+        done_N: number of frames of the row's decision that are played so far. 0 if the learner
+            decides next.
+        open_N: true in rows whose decision is not yet over.
     """
 
     def __init__(self, game: BatchedGame, frame_skip: int) -> None:
@@ -42,16 +45,16 @@ class Decisions:
 
     @property
     def held_N(self) -> NDArray[np.bool_]:
-        """The rows in which the learner holds its keys."""
+        """True in rows whose decision has begun, so that the learner keeps its keys held."""
         return self.done_N > 0
 
     @property
     def over_N(self) -> NDArray[np.bool_]:
-        """The rows whose decision is over in this step."""
+        """True in rows whose decision has ended in this step."""
         return ~self.open_N
 
     def seen_NO(self, seat_N: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Copies the observations from which these seats' decisions are made, `[N, O]`."""
+        """Copies the observations `[N, O]` from which the players in these seats decide."""
         seen_NO = self._game.observations_N2O[np.arange(len(seat_N)), seat_N]
         held = np.flatnonzero(self.held_N)
         seen_NO[held] = self._seen_N2O[held, seat_N[held]]
@@ -72,9 +75,9 @@ class Decisions:
 
         Args:
             actions_N2A: the actions of all rows.
-            where_N: the rows that play, whose decisions are open.
+            where_N: true in rows that play. Their decisions must be open.
             frames: number of frames to play.
-            failures: why matches fail in these frames, by row.
+            failures: the reasons why matches fail in these frames, by row.
         """
         if not where_N.any() and not failures:
             return
@@ -94,8 +97,8 @@ class Decisions:
         self.open_N &= (self.done_N < self._frame_skip) & ~self._ended_N
 
     def finish(self) -> None:
-        """Ends a step. Afterwards the game's arrays look as if each decision that is over had been
-        played in a single call, and as if the rows with open decisions had rested.
+        """Ends a step. Afterwards the game's arrays look as if a single call had played the
+        decisions that are over, while the rows with open decisions rested.
         """
         game = self._game
         game.reward_terms_N2K[:] = np.where(self.open_N[:, None, None], 0.0, self._terms_N2K)
@@ -104,5 +107,7 @@ class Decisions:
         self.done_N[~self.open_N] = 0
 
     def state(self) -> dict[str, NDArray]:
-        """Returns the arrays (not copies) that hold the open decisions, except the actions."""
+        """Returns the arrays (not copies) that hold the state of the open decisions, except the
+        actions.
+        """
         return {"done": self.done_N, "seen": self._seen_N2O, "terms": self._terms_N2K}

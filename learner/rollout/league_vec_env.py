@@ -1,7 +1,8 @@
 """`LeagueVecEnv`: N league matches as a Stable-Baselines3 vector environment.
 
-The learner plays one seat of every match. The opponents that the league assigns play the other
-seat: frozen agents in a few batched forward passes, bots inside the compiled game.
+In every match the learner plays one of the two seats (sides), and an opponent that the league
+assigns plays the other seat. Frozen agents decide in a few batched forward passes, bots decide
+inside the game, and rivals are agents in separate processes.
 
 Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
 """
@@ -59,7 +60,7 @@ class LeagueVecEnv(VecEnv):
     Args:
         game: the batched game, whose number of matches is the number of environments.
         source: hands out assignments and takes results.
-        batched_policy: plays the opponents' seats, one per match.
+        batched_policy: decides for the opponents, except for bots.
         frame_skip: frames that a decision lasts. Rivals and bots decide in every frame.
         reward_weights: weight of each of the game's reward terms.
         live_player: name of the player that learns here.
@@ -67,10 +68,10 @@ class LeagueVecEnv(VecEnv):
             matches at the same pace, and `learner_step` counts the steps of all of them.
 
     Attributes:
-        may_wait: whether a step may end although some rivals have not yet decided about all of its
-            frames. This may happen in up to half of all matches. `waiting_N` is true for these
-            matches, and their observations stay the same. If the decision has begun, it continues
-            in the next step with the learner's actions of this step (`or_held`).
+        may_wait: whether a step may end although some rivals have not yet decided about all of the
+            step's frames. This may happen in up to half of all matches. `waiting_N` is true for
+            these matches, and their observations stay the same. If the learner's decision has
+            begun, it continues in the next step with the same actions (`or_held`).
         decisions: holds the decisions that continue in the next step.
     """
 
@@ -125,7 +126,9 @@ class LeagueVecEnv(VecEnv):
     # -- VecEnv ---------------------------------------------------------------------------------
 
     def reset(self) -> NDArray[np.float32]:
-        """Begins a match in every row without a match. After a restart some rows have one."""
+        """Begins a match in every row that has no match. After a restart, some rows continue their
+        matches.
+        """
         self._begin([n for n, assignment in enumerate(self.assignments) if assignment is None])
         return self.observations()
 
@@ -153,11 +156,11 @@ class LeagueVecEnv(VecEnv):
         """Steps without returning `info` dictionaries. The caller reads `finished` instead.
 
         Args:
-            actions_NA: zeros and ones in every game. Choices are one-hot. Rows whose earlier
-                decision continues ignore them.
+            actions_NA: the learner's actions, zeros and ones in every game. Choices are one-hot.
+                They are ignored in rows whose earlier decision continues.
 
         Returns:
-            Observations `[N, O]`, rewards `[N]`, and whether the match ended `[N]`.
+            Observations `[N, O]`, rewards `[N]`, and whether a match ended in the row `[N]`.
 
         Raises:
             NumericalFault: a number of the game is NaN or infinite.
@@ -188,14 +191,16 @@ class LeagueVecEnv(VecEnv):
         return [getattr(self, method_name)(*args, **kwargs) for _ in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """Returns True for `Monitor`, because the `info` of a match's end has the same numbers."""
+        """Returns True for `Monitor`, because this environment adds the numbers of `Monitor` to the
+        `info` of a match's last step.
+        """
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 
     # -- read by the learner --------------------------------------------------------------------
 
     def observations(self) -> NDArray[np.float32]:
-        """Copies the learner's view of every match `[N, O]`. NaN or infinity raises
-        `NumericalFault`.
+        """Copies the learner's observation of every match, `[N, O]`. Raises `NumericalFault` for
+        NaN or infinity.
         """
         check_finite(
             self.game.observations_N2O,
@@ -205,12 +210,12 @@ class LeagueVecEnv(VecEnv):
         return self.decisions.seen_NO(self.seat_N)
 
     def time_left_N(self) -> NDArray[np.float32]:
-        """Returns the share of each match's time that was left when the learner decided."""
+        """Returns for each match the share of its time that was left when the learner decided."""
         frames_N = self.game.frames_N - self.decisions.done_N
         return (1.0 - frames_N / self.game.spec.max_frames).astype(np.float32)
 
     def or_held(self, actions_NA: NDArray[Any]) -> NDArray[Any]:
-        """Returns `actions_NA`, replaced by the earlier actions in rows that still hold them."""
+        """Returns `actions_NA`, but the earlier actions in rows whose decision continues."""
         held_N = self.decisions.held_N
         if not held_N.any():
             return actions_NA
@@ -219,12 +224,14 @@ class LeagueVecEnv(VecEnv):
         ).astype(actions_NA.dtype)
 
     def legal(self) -> NDArray[np.bool_] | None:
-        """Copies the learner's legal choices `[N, A]`. None in games of keys."""
+        """Copies the learner's legal choices `[N, A]`. None if the actions are keys."""
         legal_N2A = self.game.legal_N2A
         return None if legal_N2A is None else legal_N2A[self._rows, self.seat_N]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Returns `legal` by the name that sb3-contrib's `MaskablePPO` asks for."""
+        """Returns `legal`, or all true if the actions are keys. sb3-contrib's `MaskablePPO` calls
+        this method.
+        """
         legal_NA = self.legal()
         if legal_NA is not None:
             return legal_NA
@@ -277,9 +284,9 @@ class LeagueVecEnv(VecEnv):
         """Plays a step: frame by frame in matches against rivals, and all frames at once in the
         other matches.
 
-        Returns the time on the clock when the batched policy had decided, plus the time that the
-        step then waited for rivals. The caller counts the time before this moment for the
-        opponents, and the time after it for the game.
+        Returns the time at which the batched policy had decided, plus the seconds that the step
+        then waited for rivals. The caller counts the time until then as the opponents' time, and
+        the rest of the step as the game's time.
         """
         other_N, policy, decisions = 1 - self.seat_N, self.opponent_policy, self.decisions
         may_wait = self.num_envs // 2 if self.may_wait else 0
@@ -312,7 +319,7 @@ class LeagueVecEnv(VecEnv):
         self, rival_N: NDArray[np.bool_], seen_NO: NDArray[np.float32], may_wait: int
     ) -> None:
         """Lets rivals decide about the next frame of open decisions, and plays this frame. It waits
-        until at most `may_wait` rivals have not decided.
+        until all but at most `may_wait` rivals have decided.
         """
         if not (rival_N & self.decisions.open_N).any():
             return
@@ -323,8 +330,8 @@ class LeagueVecEnv(VecEnv):
         self._play_decided(rival_N, seen_NO)
 
     def _play_decided(self, rival_N: NDArray[np.bool_], seen_NO: NDArray[np.float32]) -> None:
-        """Plays a frame of open decisions whose rivals have decided, and asks the rivals about the
-        next frame.
+        """Plays a frame in matches whose rivals have decided, and asks these rivals about the next
+        frame.
         """
         policy, decisions = self.opponent_policy, self.decisions
         decided_N = rival_N & decisions.open_N
@@ -335,7 +342,7 @@ class LeagueVecEnv(VecEnv):
             policy.ask_rivals(seen_NO, decisions.over_N)
 
     def _replace(self, ended_N: NDArray[np.bool_]) -> None:
-        """Reports the matches that ended and begins the next ones in their rows."""
+        """Reports the matches that ended, and begins new matches in their rows."""
         rows = np.flatnonzero(ended_N).tolist()
         self.infos = [{} for _ in range(self.num_envs)]
         self._failing_steps += int(self.failed_N.any())
@@ -412,8 +419,9 @@ class LeagueVecEnv(VecEnv):
         )
 
     def _take(self) -> Assignment:
-        """Takes the next assignment. Hands back assignments against rivals while rivals are slow
-        and the share of matches that wait is larger than the share of draws that are rivals.
+        """Takes the next assignment. If rivals are slow, and the share of matches that wait for
+        rivals is larger than the share of rivals among recent assignments, assignments against
+        rivals are handed back.
         """
         for _ in range(HANDED_BACK_IN_A_ROW):
             assignment = self.source.take()
@@ -449,12 +457,14 @@ def actions_of(
     seat_N: NDArray[np.int64],
     legal_NA: NDArray[np.bool_] | None,
 ) -> OpponentActions:
-    """Returns the actions of the seats `seat_N` in the last step, also in matches that it ended.
+    """Returns the actions of the players in the seats `seat_N` in the last step. This includes
+    matches that ended in this step.
 
     Args:
         game: the game after the step.
-        sent_N2A: the actions that the game was given. Bots' actions are not among them.
-        seat_N: the seat in each match.
+        sent_N2A: the actions that were passed to the game. Bots decide inside the game, so their
+            actions are missing.
+        seat_N: the seat of each match whose action is returned.
         legal_NA: the legal choices of these seats before the step.
     """
     rows, played_N2A = np.arange(game.num_matches), game.played_N2A()

@@ -1,4 +1,4 @@
-"""Describes how a match ended for the learner, and checks the game's numbers.
+"""Describes how a match ended for the learner, and checks that the game's numbers are finite.
 
 Shape suffixes: N matches, O observation.
 """
@@ -70,8 +70,9 @@ def check_finite(
 
     Args:
         values: numbers `[N, …]` of the game.
-        playing: the match of each row.
-        name: returns the name of a number, given its indices after the first.
+        playing: the match in each row, None if no match has begun there.
+        name: returns the name of a number in `values`. It is called with all of the number's
+            indices except the first, which is the row.
     """
     finite = np.isfinite(values)
     if finite.all():

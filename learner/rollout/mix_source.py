@@ -13,17 +13,17 @@ from league.players import Assignment, Book, MatchResult, Player, PlayerKind
 class MixSource:
     """Draws endless matches from an opponent mix without a matchmaker.
 
-    It draws a category by weight, and then a player of the category uniformly. Categories without
-    players (exploiters, clones) leave their share to the other categories. If all categories are
-    empty, the learner plays itself.
+    It draws a category by weight, and then a player of the category uniformly. The weight of
+    categories without players (such as exploiters and clones) goes to the other categories. If all
+    categories are empty, the learner plays itself.
 
     Args:
-        mix: weights by category or by a snapshot's name.
+        mix: weights by the name of a category, a bot or a snapshot.
         spec: the game, with its bots.
         live: the learner.
-        snapshots: its frozen players.
+        snapshots: frozen players of the category `snapshots`.
         seed: seed of the draws.
-        matches_per_draw: consecutive matches against the same drawn opponent.
+        matches_per_draw: number of consecutive matches against each opponent that is drawn.
     """
 
     def __init__(

@@ -71,14 +71,16 @@ class MatchBroker:
 
     Args:
         client: connection to the matchmaker.
-        incarnation: the incarnation under which matches are leased.
+        incarnation: the number under which this start of the learner leases matches
+            (`learner.train.join`).
         mix: the opponent mix to draw from.
         ahead: assignments to keep ready.
         ready: assignments that are leased already.
         log_position: position in the log of the newest acknowledged result.
         beat_seconds: seconds between heartbeats.
-        is_leader: whether this rank sends the heartbeats for all ranks, which share an incarnation,
-            and hands back all unplayed matches at the end.
+        is_leader: whether this process is the leader of the learner's processes (ranks), which
+            share an incarnation. The leader sends the heartbeats for all of them, and hands back
+            all unplayed matches at the end.
     """
 
     def __init__(
@@ -147,12 +149,12 @@ class MatchBroker:
             self._dropped.append(assignment.match_id)
 
     def beat(self, progress: int, step: int, activity: str, metrics: Mapping[str, float]) -> None:
-        """Sets the content of the next heartbeat. If progress, step and activity are the same as in
-        the last call, the learner counts as waiting.
+        """Sets the content of the next heartbeat. If progress, step and activity have not changed
+        since the last call, the learner counts as waiting.
 
         Args:
-            progress: frames played.
-            step: steps of the learner.
+            progress: number of frames played.
+            step: number of the learner's steps.
             activity: the current work.
             metrics: numbers by name.
         """
@@ -190,7 +192,7 @@ class MatchBroker:
             return self._paused
 
     def ready(self) -> list[Assignment]:
-        """Returns the matches drawn and not yet begun."""
+        """Returns the matches that were drawn and have not yet begun."""
         with self._changed:
             return list(self._ready)
 
@@ -269,7 +271,9 @@ class MatchBroker:
         return bool(self._outbox) or len(self._ready) < self._ahead or self._is_urgent()
 
     def _is_urgent(self) -> bool:
-        """Returns whether the thread should contact the matchmaker now, without gathering more."""
+        """Returns whether the thread should contact the matchmaker now, without waiting for more
+        results.
+        """
         runs_out = 2 * len(self._ready) <= self._ahead
         return runs_out or self._is_flushing or self._closing or bool(self._dropped)
 

@@ -1,4 +1,5 @@
-"""Trains plain Stable-Baselines3 models in a league, and makes their policies members of it.
+"""Trains plain Stable-Baselines3 models in a league, and makes their policies members of the
+league.
 
     env = league_env("127.0.0.1:50051", "runs/mine", name="sb3")
     model = PPO("MlpPolicy", env)

@@ -1,4 +1,6 @@
-"""Makes an environment whose matches a league assigns, and publishes policies as its members."""
+"""Makes an environment whose matches a league assigns, and publishes policies as members of the
+league.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,11 @@ HEARTBEAT_SECONDS = 0.5
 
 
 class _Keys(spaces.MultiBinary):
-    """Is an action space of keys with the type float32.
+    """Works like `MultiBinary`, but its dtype is float32.
 
-    sb3-contrib's recurrent buffer gives actions to torch in the type of their space, and torch
-    can't compute the likelihood of int8 actions. A saved model holds a plain `MultiBinary`, which
-    loads without this project's packages.
+    sb3-contrib's recurrent buffer passes actions to torch in the dtype of the action space, and
+    torch can't compute the likelihood of int8 actions. A saved model holds a plain `MultiBinary`
+    instead, so it can be loaded without this project's packages.
     """
 
     def __init__(self, n: int) -> None:
@@ -62,8 +64,8 @@ class _Keys(spaces.MultiBinary):
 class JoinedEnv(LeagueVecEnv):
     """Plays the matches of the player that learns here, and reports their results.
 
-    `league_env` makes it. Close it, or use it in a `with` block, so that the leases of matches that
-    were not played are returned.
+    Make it with `league_env`. Close it, or use it in a `with` block, so that it returns the leases
+    of matches that it has not played.
     """
 
     def __init__(
@@ -102,7 +104,9 @@ class JoinedEnv(LeagueVecEnv):
         return after
 
     def heartbeat(self) -> None:
-        """Reports progress to the league, which keeps the leases while frames are played."""
+        """Reports progress to the league. The league keeps this player's leases as long as frames
+        are played.
+        """
         self._last_heartbeat = time.monotonic()
         busy = {
             "game": self.game_seconds,
@@ -113,9 +117,10 @@ class JoinedEnv(LeagueVecEnv):
         self.broker.beat(self.frames_played, self.learner_step, "rollout", self.progress.metrics())
 
     def follow(self, model: BaseAlgorithm) -> None:
-        """Lets `model`'s newest weights play the opponents in self-play matches.
+        """Makes the newest weights of `model` the opponent in self-play matches.
 
-        If the model was loaded, the environment takes over its number of steps.
+        If `model` has already made more steps than the environment (because it was loaded), the
+        environment continues to count from the model's number of steps.
 
         Raises:
             InvalidInput: `perceptron_of` refuses the policy, or the model is on another device.
@@ -173,7 +178,8 @@ def league_env(
         settings: changes of settings, as for `--set`: "game.frame_skip=4", "game.reward=sparse", …
         seed: seed of the opponents' sampled actions.
         goes_on: whether the model that trains here continues the newest model of this name. If not,
-            earlier results of the name stay in the log, but no longer count in its live rating.
+            earlier results under this name stay in the log, but no longer count in the player's
+            live rating.
 
     Returns:
         The player's matches as a `VecEnv`.
@@ -244,7 +250,8 @@ def league_env(
 def publish(
     model: BaseAlgorithm, env: JoinedEnv | None = None, *, milestone: bool = False
 ) -> Player:
-    """Freezes the current policy of `model` and makes it a member, ``NAME@steps``.
+    """Freezes the current policy of `model`, and makes it a member of the league with the name
+    ``NAME@steps``.
 
     Args:
         model: the model with the policy.
@@ -282,7 +289,9 @@ def publish(
 
 
 class PublishEvery(BaseCallback):
-    """Publishes the model every `steps` steps, and as a milestone when training ends."""
+    """Publishes the model every `steps` steps. When training ends, it publishes the model as a
+    milestone, which is never retired.
+    """
 
     def __init__(self, steps: int) -> None:
         super().__init__()
@@ -305,8 +314,8 @@ class PublishEvery(BaseCallback):
 
 
 def _reward_scale(model: BaseAlgorithm) -> float:
-    """Returns the divisor of the rewards. Raises `InvalidInput` if `VecNormalize` also normalised
-    the observations.
+    """Returns the number by which the rewards were divided. Raises `InvalidInput` if `VecNormalize`
+    also normalised the observations.
     """
     normalised: VecNormalize | None = model.get_vec_normalize_env()
     if normalised is None or not (normalised.norm_obs or normalised.norm_reward):

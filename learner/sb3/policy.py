@@ -41,7 +41,7 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
         policy: an `MlpPolicy` of PPO, A2C or MaskablePPO, or an `MlpLstmPolicy` of RecurrentPPO.
 
     Raises:
-        InvalidInput: it is another kind of policy.
+        InvalidInput: the policy is of another kind, or has options that the league's network lacks.
     """
     is_supported = isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy)
     if not is_supported or not hasattr(policy, "mlp_extractor"):  # an exported snapshot lacks it
@@ -83,7 +83,9 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
 
 
 def _memory(policy: Any) -> dict[str, Any]:
-    """Returns the config's fields about the LSTM, empty without an LSTM."""
+    """Returns the fields of `PerceptronConfig` that describe the LSTM, or an empty dictionary
+    without an LSTM.
+    """
     if not isinstance(policy, RecurrentActorCriticPolicy):
         return {}
     if policy.lstm_kwargs:

@@ -52,7 +52,7 @@ class SessionSettings:
 
     @classmethod
     def of(cls, sections: Sections) -> SessionSettings:
-        """Takes the learner's part of a run's settings.
+        """Selects the sections that a learner reads from a run's settings.
 
         Raises:
             ConfigError: the settings ask for a forecast head, but the agent has no encoder.
@@ -104,8 +104,8 @@ def stage_rewards(
 
 
 def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -> float | None:
-    """Returns how far the reward weights have moved to their final values, from 0 to 1, or None if
-    they don't change.
+    """Returns how far the reward weights have moved from their first values (0) to their final
+    values (1), or None if they don't change.
     """
     preset = stage.reward or settings.game.reward
     if settings.game.name != "brawl" or preset not in rewards.ANNEALED:
@@ -116,11 +116,11 @@ def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -
 def check_stages(
     settings: SessionSettings, mixes: Mapping[str, Collection[str]], rivals: Collection[str] = ()
 ) -> None:
-    """Refuses settings that would otherwise stop the run later.
+    """Raises an error for settings with which the run would fail later.
 
     Args:
         settings: all sections.
-        mixes: categories of each opponent mix of the matchmaker.
+        mixes: the categories in each opponent mix, by the mix's name.
         rivals: names of the league's rivals.
 
     Raises:
@@ -199,7 +199,7 @@ def make_model(
     should_stop: Callable[[], bool],
     make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
 ) -> LeaguePPO:
-    """Makes the algorithm on `env`. In self-play its network also plays the opponents.
+    """Makes the algorithm on `env`. In self-play, the algorithm's network also plays the opponents.
 
     Args:
         folder: folder of the log.
@@ -225,7 +225,7 @@ def make_model(
 def initial_values(
     source: str, blobs: BlobFolder, players: Sequence[Player], game: str
 ) -> tuple[Values, str]:
-    """Reads the weights to start from, and whatever else of the learner's state the source has.
+    """Reads the weights to start from, and other parts of the learner's state if `source` has them.
 
     Args:
         source: a snapshot's name in this league, a snapshot file or a checkpoint file.

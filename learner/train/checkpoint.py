@@ -95,7 +95,7 @@ class CheckpointFolder:
 
     def read_newest(self, fits: Callable[[Values], bool] = lambda values: True) -> Values | None:
         """Reads the newest checkpoint that is undamaged and for which `fits` returns True. Logs a
-        warning for each checkpoint that it passes over.
+        warning for each checkpoint that it skips.
 
         Returns:
             The checkpoint's values, or None if no checkpoint can be used.
@@ -151,7 +151,8 @@ def read_checkpoint(path: Path) -> Values:
 def _check_archive(file: BinaryIO) -> None:
     """Raises `BadZipFile` unless the file is an uncompressed zip archive, as torch writes it.
 
-    The parts of such an archive take no more memory than the file has bytes.
+    It also checks that the archive's parts are not larger than the file, so that they can't fill
+    the memory.
     """
     with zipfile.ZipFile(file) as archive:
         parts = archive.infolist()
@@ -203,12 +204,12 @@ OWN = (
 
 
 def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
-    """Returns the state that a rank adds to the leader's checkpoint: its matches in progress and
-    its own random and recurrent state.
+    """Returns what a rank other than the leader adds to the checkpoint: its matches in progress,
+    and its own random and recurrent state.
 
     Args:
         model: the algorithm.
-        env: its matches.
+        env: the rank's matches.
         ready: ids of the matches drawn and not yet begun.
     """
     state = algorithm_state(model)
@@ -228,9 +229,9 @@ def parts_of(saved: Values) -> list[Values]:
 def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
     """Returns the part of `algorithm_state` that a snapshot has.
 
-    These are the snapshot's weights and the scale of returns, which is the unit of the snapshot's
-    critic. The scale counts as measured over the card's number of steps. It is left out if the card
-    has a scale of 1, because it was not measured then.
+    These are the weights and the scale of returns, which is the unit of the snapshot's critic. The
+    scale is restored as if it had been measured over as many steps as the card states. A scale of 1
+    on the card means that it was not measured, so it is left out.
 
     Args:
         network: the snapshot.
@@ -252,7 +253,7 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
         values: from `algorithm_state` or `snapshot_values`.
 
     Raises:
-        ConfigError: the weights are of another agent size.
+        ConfigError: the weights belong to an agent with other sizes.
     """
     try:
         model.policy.network.load_state_dict(values["network"])
@@ -274,10 +275,11 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
-    """Restores the optimizer's state, but keeps the current options for how steps are computed.
+    """Restores the optimizer's state, but keeps the current implementation options (such as
+    `fused`).
 
-    The second parameter group belongs to the forecast head. A new head starts without moments, and
-    the moments of a removed head are left out.
+    The second parameter group belongs to the forecast head. If only the learner has this head, it
+    starts without moments. If only the checkpoint has it, its moments are left out.
     """
     fresh, saved = optimizer.state_dict()["param_groups"], values["param_groups"]
     groups = [
@@ -290,7 +292,7 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
 
 
 def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
-    """Restores the values of `algorithm_state`, for the same number of matches."""
+    """Restores the result of `algorithm_state`. The number of matches must be the same."""
     load_weights(model, values)
     model.num_timesteps, model._n_updates = values["num_timesteps"], values["updates"]
     model.shuffle_rng.bit_generator.state = values["shuffle_rng"]
@@ -328,7 +330,7 @@ def environment_state(env: LeagueVecEnv) -> Values:
 def load_environment_state(
     env: LeagueVecEnv, values: Values, assignments: Sequence[Assignment]
 ) -> None:
-    """Restores the matches in progress from `environment_state`.
+    """Restores the matches in progress from the result of `environment_state`.
 
     `assignments` has the new lease of each match, in the order of the saved matches.
     """
@@ -352,9 +354,7 @@ def load_environment_state(
 
 
 def load_weights_and_counters(model: LeaguePPO, algorithm: Values, frames: int) -> None:
-    """Restores weights, counters and references from `algorithm_state` or `snapshot_values`, for a
-    learner whose matches begin again.
-    """
+    """Restores weights, counters and references for a learner that begins new matches."""
     load_weights(model, algorithm)
     model.num_timesteps = model.env.learner_step = algorithm["num_timesteps"]
     model._n_updates = algorithm["updates"]

@@ -1,4 +1,5 @@
-"""Runs the curriculum: the opponent mix and the rewards of each stage, and the rule that ends it.
+"""Runs the curriculum, a sequence of stages. Each stage has an opponent mix, rewards, and a rule by
+which it ends.
 
 A stage ends by success, by time-out, or when an operator asks for another stage.
 """
@@ -33,8 +34,8 @@ log = logging.getLogger(__name__)
 
 
 class Curriculum:
-    """Moves through the stages. The rules of a stage lead to the next stage, and an operator's
-    request leads to any stage.
+    """Moves through the stages. If a stage's rule or time-out ends it, the next stage follows. An
+    operator can request any stage.
 
     Args:
         settings: the stages.
@@ -53,7 +54,7 @@ class Curriculum:
         return self.stages[self.place.index]
 
     def obey(self, asked: StageRequest | None, step: int) -> str:
-        """Enters the requested stage, once for each request.
+        """Enters the stage that an operator has requested. A request is obeyed only once.
 
         Args:
             asked: the newest request.
@@ -120,15 +121,15 @@ def _stage(settings: StageSettings) -> Stage:
 
 
 class StageRunner:
-    """Applies a curriculum to a learner's matches and reports its place to the league.
+    """Applies a curriculum to a learner's matches, and reports the current stage to the league.
 
     If the learner has several ranks, the leader decides and all ranks follow.
 
     Args:
-        incarnation: the incarnation that reports.
+        incarnation: the learner's incarnation (see `learner.train.join`).
         step: step of the training.
-        reports: False for an exploiter, which has a single stage. An operator can't ask it to enter
-            another stage, so the league need not know its stage.
+        reports: False for an exploiter, which has a single stage. An operator can't request another
+            stage of an exploiter, so the league need not know the stage.
     """
 
     def __init__(
@@ -149,11 +150,15 @@ class StageRunner:
         self._asked = self._report(step)  # a request made while the learner was away
 
     def begin(self, model: LeaguePPO, broker: MatchBroker) -> None:
-        """Before the first rollout, enters a stage that was requested in the meantime."""
+        """Before the first rollout, enters the stage that was requested while the learner was away,
+        if any.
+        """
         self._change(model, broker, lambda step: self.curriculum.obey(self._asked, step))
 
     def follow(self, model: LeaguePPO, broker: MatchBroker) -> None:
-        """After an update, enters another stage if it is due or was requested."""
+        """After an update, enters another stage if an operator has requested it or the current
+        stage has ended.
+        """
         self._change(
             model,
             broker,
@@ -193,7 +198,9 @@ class StageRunner:
         self._report(step, reason)
 
     def _report(self, step: int, reason: str = "") -> StageRequest | None:
-        """Reports the place if it has changed. Returns the stage that the league asks for."""
+        """Reports the place in the curriculum if it has changed. Returns the newest request for a
+        stage.
+        """
         place = self.curriculum.place
         if place == self._reported or not (self._group.is_leader and self._reports):
             return None

@@ -1,7 +1,9 @@
 """Joins a learner to its league and restores the checkpoint that it continues from.
 
-All ranks of a learner share an incarnation, which the leader opens. So the matchmaker sees a single
-worker. Each rank holds its own leases under this incarnation.
+At each start, a worker gets a number from the matchmaker, its incarnation. Requests under an
+earlier incarnation of the worker are refused. All ranks (processes) of a learner share an
+incarnation, which the leader opens, so the matchmaker sees a single worker. Each rank holds its own
+leases under this incarnation.
 """
 
 from __future__ import annotations
@@ -37,12 +39,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Joined:
-    """Describes the place of a rank in the league. A rank is a process of a distributed learner.
+    """Holds a rank's incarnation and matches after it has joined the league.
 
     Attributes:
         incarnation: the learner's incarnation, which all ranks share.
-        playing: matches that were in progress, under new leases.
-        ready: matches that were drawn and not begun, under new leases.
+        playing: matches that were in progress at the checkpoint, under new leases.
+        ready: matches that had been drawn but not begun at the checkpoint, under new leases.
     """
 
     incarnation: int
@@ -51,8 +53,8 @@ class Joined:
 
 
 def live_player(name: str, game: BatchedGame, generation: Generation | None = None) -> Player:
-    """Returns the live player, whose weights change. Each generation of an exploiter is a live
-    player with its own name.
+    """Returns the live player, the member of the league whose weights the learner trains. Each
+    generation of an exploiter is a live player with its own name.
     """
     return Player(
         name=name if generation is None else generation.player,
@@ -94,9 +96,10 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
 
 
 def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Player) -> Values | None:
-    """Makes the values of a checkpoint from the learner's newest snapshot that can be loaded.
+    """Makes the values of a checkpoint from a snapshot: the newest of the learner's snapshots that
+    can be loaded.
 
-    The optimizer's moments and the references are lost.
+    Training continues with a new optimizer and new references.
 
     Returns:
         The values, or None if no snapshot can be loaded.
@@ -165,7 +168,8 @@ def join_league(
     saved: Values | None,
     parts: Sequence[Values],
 ) -> Joined:
-    """Registers the bots and the live player, and opens an incarnation. All ranks call it together.
+    """Registers the bots and the live player, and opens an incarnation for this start of the
+    learner. All ranks call it together.
 
     Args:
         saved: the checkpoint to continue from, if any.
@@ -199,16 +203,16 @@ def restore(
     parts: Sequence[Values],
     joined: Joined,
 ) -> None:
-    """Restores a checkpoint. Its matches continue if `parts` has them and they can be continued.
-    Otherwise new matches begin.
+    """Restores a checkpoint. Its matches continue if `parts` is not empty and the matches can be
+    restored. Otherwise new matches begin.
 
     Args:
         model: the algorithm.
         client: connection to the matchmaker.
         group: the ranks.
         saved: the checkpoint.
-        parts: its parts by rank, from `continuing_parts`.
-        joined: this rank's place in the league.
+        parts: the checkpoint's parts by rank, from `continuing_parts`.
+        joined: the result of `join_league`.
     """
     if not parts:  # the number of ranks may differ, so the leader counts all frames
         frames = sum(part["environment"]["frames_played"] for part in parts_of(saved))

@@ -42,7 +42,7 @@ def too_little(
     Args:
         settings: the learner's settings.
         device: the device whose memory ran out.
-        rescue: a clause that says how the run continues.
+        rescue: a clause of the message, which says how the run continues.
         activity: the learner's work when memory ran out, "" if unknown.
     """
     learner, agent = settings.learner, settings.agent

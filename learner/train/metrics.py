@@ -1,4 +1,4 @@
-"""Reports on a learner: a dictionary of numbers for each update, files, and alarms."""
+"""Reports on a learner: numbers of each update, files, and alarms."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 
 
 class Progress:
-    """Keeps recent results and clock readings, and turns them into metrics.
+    """Keeps recent results and clock readings, and computes metrics from them.
 
-    Every reader of metrics (terminal view, TensorBoard, heartbeats) relies on their names.
+    All readers of these metrics (the terminal view, TensorBoard, heartbeats) rely on the names.
     """
 
     def __init__(self, target_steps: int, frames_per_second: int) -> None:
@@ -138,9 +138,10 @@ def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
 
 
 class Reporter:
-    """Writes a learner's files, and keeps `metrics` of its updates, progress and alarms.
+    """Writes a learner's files. `metrics` has the numbers of the newest update, the progress and
+    the active alarms.
 
-    Every rank has a reporter. Only the leader's reporter writes files and has metrics.
+    Every rank has a reporter. Only the leader's reporter writes files and keeps metrics.
     """
 
     def __init__(
@@ -165,7 +166,9 @@ class Reporter:
         self.metrics: dict[str, float] = {}
 
     def update(self, stage: int) -> None:
-        """Writes the matches that ended on all ranks to files, and renews the metrics."""
+        """After an update, writes the matches that ended on all ranks to files, and renews
+        `metrics`.
+        """
         env, model = self._env, self._model
         gathered = self._group.gather((env.finished, env.frames_played, env.game.clipped()))
         env.finished = []
@@ -193,7 +196,7 @@ class Reporter:
         self.metrics |= self._alarms
 
     def _check(self, step: int, matches: Sequence[FinishedMatch]) -> dict[str, float]:
-        """Looks for alarms. Logs alarms that begin or end, and returns the active ones."""
+        """Checks for alarms, and logs alarms that begin or end. Returns the active alarms."""
         ended = [
             MatchFacts(match.assignment.category, match.score, self._by_term(match.reward_terms))
             for match in matches
@@ -213,7 +216,9 @@ class Reporter:
         self._broker.beat(frames, self._model.num_timesteps, activity, self.metrics)
 
     def wait(self, reason: str) -> None:
-        """Reports why the game can't continue, or with an empty reason that it continues."""
+        """Reports the reason why the game has to wait. An empty reason means that the game
+        continues.
+        """
         self.beat(reason or "rollout")
 
     def rest(self) -> None:

@@ -98,7 +98,9 @@ class MatchMonitor:
         self._tables = (self._monitor, self._behaviour, self._rewards, self._strategy)
 
     def write(self, matches: Sequence[FinishedMatch], step: int) -> None:
-        """Adds the matches that ended in a rollout. `step` is the learner's step at its end."""
+        """Adds the matches that ended in a rollout. `step` is the learner's step at the end of the
+        rollout.
+        """
         for match in matches:
             played, name = match.assignment, match.assignment.opponent.name
             elapsed = round(time.time() - self._started, 3)

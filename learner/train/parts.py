@@ -46,7 +46,7 @@ class SessionParts:
         live: the player that learns.
         generation: an exploiter's generation, None for a main.
         generation_steps: steps after which an exploiter is frozen at the latest.
-        over: whether the exploiter's generation had ended at the checkpoint.
+        over: whether the exploiter's generation had already ended when the checkpoint was written.
         reset: if `over`, whether the next generation begins with new weights.
     """
 
@@ -86,7 +86,7 @@ def build_parts(
     Args:
         name: name of the player that learns.
         should_stop: called often. True ends the run with a snapshot.
-        initial: from `initial_values`, to start from if there is no checkpoint.
+        initial: the values to start from if there is no checkpoint, from `initial_values`.
         parent: the member that `initial` belongs to.
         generation: an exploiter's generation, None for a main.
         generation_steps: steps after which an exploiter is frozen at the latest.

@@ -53,8 +53,8 @@ class Session:
     # -- the run --------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Trains to the last step or until asked to stop, and then publishes a snapshot. If an
-        exploiter stops within a generation, it writes only a checkpoint.
+        """Trains to the last step or until asked to stop, and then publishes a snapshot. An
+        exploiter that is asked to stop within a generation writes only a checkpoint.
 
         Raises:
             NothingPlayable: no assigned match can be played.
@@ -94,7 +94,8 @@ class Session:
     # -- between updates ------------------------------------------------------------------------
 
     def after_update(self) -> None:
-        """Does everything that is due: metrics, curriculum, snapshots and checkpoints.
+        """Does the work between two updates: renews the metrics, moves on in the curriculum, and
+        writes a snapshot or a checkpoint when it is due.
 
         Raises:
             GenerationOver: an exploiter was frozen.
@@ -120,8 +121,9 @@ class Session:
             time.sleep(HOLD_SECONDS)
 
     def _due(self) -> dict[str, bool]:
-        """Decides what is due, by the rules for the role and the time since the last checkpoint.
-        A pause begins with a checkpoint, so that a kill during the pause loses nothing.
+        """Returns whether a snapshot and a checkpoint are due, and for exploiters whether the
+        generation is over and the next generation is reset. A checkpoint is also due at the start
+        of a pause, so that a kill during the pause loses nothing.
         """
         parts, step, last = self.parts, self.model.num_timesteps, self.publisher.last_step
         late = time.monotonic() - self._checkpoint_at > CHECKPOINT_SECONDS or self.broker.paused()
@@ -145,8 +147,8 @@ class Session:
     # -- checkpoints and snapshots --------------------------------------------------------------
 
     def save_checkpoint(self, pending: SnapshotCard | None = None, milestone: bool = False) -> None:
-        """Writes a checkpoint once all results are acknowledged. `pending` is the card of the
-        snapshot that is published next, and `milestone` says whether it becomes a milestone.
+        """Writes a checkpoint once all results are acknowledged. If a snapshot follows, `pending`
+        is its card, and `milestone` says whether the snapshot becomes a milestone.
         """
         model, env = self.model, self.model.env
         self.group.check_weights(model.policy)
@@ -175,7 +177,9 @@ class Session:
         self._checkpoint_at = time.monotonic()
 
     def publish(self, milestone: bool = False) -> None:
-        """Writes a checkpoint, then the snapshot. So no snapshot is newer than the checkpoint."""
+        """Writes a checkpoint and then a snapshot, so that no snapshot is newer than the newest
+        checkpoint.
+        """
         model = self.model
         card = self.publisher.card(
             model.num_timesteps, model.return_scale.scale, self.reporter.metrics
@@ -185,7 +189,7 @@ class Session:
             self._with_space(lambda: self.publisher.publish(model.policy.network, card, milestone))
 
     def _with_space(self, write: Callable[[], T]) -> T:
-        """Calls `write` until the disk has room for it. Gives up when asked to stop.
+        """Calls `write`, and tries again while the disk is full. Gives up when asked to stop.
 
         Ending the run instead would lose all steps since the last checkpoint.
         """
@@ -209,7 +213,7 @@ class Session:
     # -- the end --------------------------------------------------------------------------------
 
     def _rescue(self, error: BaseException) -> str:
-        """Saves the weights, without the matches, when no further step can be made.
+        """Saves the weights, but not the matches, after an error that ends the run.
 
         Returns:
             A clause that says how the run continues.
@@ -246,7 +250,9 @@ class Session:
         self.leave()
 
     def leave(self) -> None:
-        """Leaves the league. The leader leaves last and hands back the matches not played."""
+        """Leaves the league. The leader leaves last, and hands back the matches that were not
+        played.
+        """
         if not self.group.is_leader:
             self.broker.close()
         self.group.max(0)

@@ -27,9 +27,10 @@ class SnapshotPublisher:
     Args:
         client: connection to the matchmaker.
         blobs: folder of the league's weights.
-        card: the common fields of all cards, without step, scale, metrics and time.
+        card: a card with the fields that all snapshots have in common. Step, scale, metrics and
+            time are set for each snapshot.
         live: the player that learns.
-        incarnation: the incarnation that publishes.
+        incarnation: the learner's incarnation (see `learner.train.join`).
 
     Attributes:
         parent: name of the newest snapshot.
@@ -91,8 +92,8 @@ class SnapshotPublisher:
         return registered[0]
 
     def promote(self) -> None:
-        """Makes the newest snapshot a milestone. A learner calls this after its last step, if an
-        earlier stop has already made the snapshot of this step.
+        """Makes the newest snapshot a milestone. A learner calls this after its last step instead
+        of `publish`, if this step already has a snapshot.
         """
         for player in self._client.players(kinds=[PlayerKind.SNAPSHOT]):
             if player.name == self.parent and not player.milestone:
@@ -104,7 +105,7 @@ class SnapshotPublisher:
         """Makes `network` a member.
 
         A run that continues from an older checkpoint may reach the same step with other weights.
-        Then the incarnation becomes part of the name.
+        Then the number of the incarnation becomes part of the name.
         """
         player = Player(
             name=str(_NAMES[kind](self._live.name, card.step)),
@@ -140,8 +141,8 @@ class SnapshotPublisher:
         return self._freeze(network, card, PlayerKind.REFERENCE).name
 
     def keep_references(self, names: Sequence[str]) -> None:
-        """Retires the learner's references that are not in `names`. They are no longer drawn as
-        opponents.
+        """Retires the learner's references that are not in `names`, so that they are no longer
+        drawn as opponents.
         """
         retired, returned = self._client.keep_references(self._incarnation, names)
         for name in retired:
@@ -155,9 +156,9 @@ class SnapshotPublisher:
 
         Many references have no rating, because a reference plays only if a mix names the category
         `reference`. The parent snapshot was frozen at most one `snapshot_interval` earlier. Scores
-        from clean matches and scores from training matches can't be compared, so all scores come
-        from the same kind: from clean matches, or from training matches if these rate more of the
-        references.
+        from clean matches (which only measure) can't be compared with scores from training matches.
+        So all scores come from clean matches, or all from training matches if these give more
+        references a score.
         """
         references = self._client.players(kinds=[PlayerKind.REFERENCE])
         return max((self._scores(book, references) for book in (Book.EVAL, Book.TRAIN)), key=len)
