@@ -1,6 +1,7 @@
 """The learner's settings: `[learner]`, `[regularisation]` and `[curriculum]`.
 
-The defaults suit the large agent on a GPU. They play the opponent mix `league` from the first step.
+The defaults suit the large agent on a GPU. With these defaults, the learner plays the opponent mix
+`league` from the first step.
 """
 
 from __future__ import annotations

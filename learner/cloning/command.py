@@ -124,7 +124,8 @@ def clone(
 
 def default_opponents(finder: Finder, sections: Sections, spec: GameSpec) -> list[str]:
     """Returns the opponents to use without `--against`: the bots in the run's opponent mixes that
-    are not held out for the evaluator, and the newest snapshot of a main.
+    are not held out for the evaluator, and the newest snapshot of a main (a learner that is not an
+    exploiter).
     """
     named = {name for mix in sections["matchmaker"]["mixes"].values() for name in mix}
     names = [bot.name for bot in spec.bots if bot.name in named and not bot.held_out]

@@ -164,7 +164,7 @@ def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray
 
     Args:
         actions_FA: keys of each frame.
-        frame_skip: frames of a decision. The last decision may have fewer.
+        frame_skip: number of frames of a decision. The last decision may have fewer frames.
 
     Returns:
         Keys `[T, A]`.

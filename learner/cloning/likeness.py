@@ -58,7 +58,8 @@ class Likeness:
         clone, original: their names.
         accuracy: share of the original's decisions in which the clone would decide the same. The
             decisions are from matches that the clone has not learnt from.
-        commonest: share of the original's most common decision, for comparison with `accuracy`.
+        commonest: share of the most common decision among all decisions of the original, for
+            comparison with `accuracy`.
         decisions: number of the original's decisions over which the two shares are taken.
         points: for each opponent, the points of the clone and the points of the original. Both have
             played the opponent on the same seeds.

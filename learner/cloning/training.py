@@ -1,4 +1,5 @@
-"""Makes a clone by supervised training on replays, and saves it as a snapshot with its card.
+"""Makes a clone by supervised training on replays, and saves it as a snapshot with its card (a
+description of the snapshot).
 
 Shape suffixes: L decisions of a stream, S streams, T decisions of each stream that are processed at
 once, O observation, A actions, H memory.

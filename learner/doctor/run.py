@@ -6,6 +6,7 @@ while it ran are recomputed from its files, by the rules that the learner uses
 (`league.runs.alarms`).
 
 Clean matches are matches that the evaluator plays only to measure. No learner trains on them.
+Numbers and letters such as 14 or E are keys of `learner.doctor.findings.REASONS`.
 """
 
 from __future__ import annotations

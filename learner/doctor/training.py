@@ -383,8 +383,9 @@ class _Curve(BaseCallback):
 def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) -> Finding:
     """Judges M: whether the last matches have higher rewards than the first.
 
-    At the start of a training, short matches end first. So at least the first `FEWEST_COMPARED`
-    matches, as many as are played at once, are compared with as many last matches.
+    At the start of a training, short matches end first. So the same number of matches from both
+    ends is compared: at least `FEWEST_COMPARED`, which is the number of matches that are played at
+    once.
 
     Args:
         matches: the reward and score of each match, in the order in which the matches ended.

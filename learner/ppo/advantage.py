@@ -46,7 +46,7 @@ def generalised_advantage(
             opponent has unused rows at the end. None: all rows hold steps.
 
     Returns:
-        Advantages and targets, `[T, N]` each. The advantage is 0 in rows that are not steps.
+        Advantages and targets, `[T, N]` each. The advantage is 0 in unused rows.
 
     Raises:
         InvalidInput: the shapes differ.

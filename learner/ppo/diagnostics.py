@@ -41,7 +41,7 @@ class Diagnostics:
 
         Args:
             entries: number of entries in a full history. Only matches with a full history count.
-            kinds: the opponents' kinds, "" in rows without a match.
+            kinds: the kind of each match's opponent, "" without a match.
         """
         if not latent_ND.shape[1]:
             return
@@ -151,12 +151,16 @@ def drift(latent_TBD: Tensor, same_B: Tensor) -> Tensor:
 
 
 def attention_entropy(weights_TBPh: Tensor) -> Tensor:
-    """Returns the mean of -sum_p w_p log w_p in nats over steps, matches and heads."""
+    """Returns the entropy -sum_p w_p log w_p of the attention in nats, averaged over steps, matches
+    and heads.
+    """
     return torch.special.entr(weights_TBPh).sum(-2).mean()
 
 
 def largest_entropy(age_TB: Tensor, slots: int) -> Tensor:
-    """Returns the entropy of uniform attention: the mean log of the number of entries."""
+    """Returns the largest possible entropy of the attention: the mean of log n, where n is the
+    number of entries that can be attended to.
+    """
     return age_TB.clamp(1, slots).double().log().mean().float()
 
 

@@ -380,8 +380,8 @@ class LeaguePPO(RecurrentPPO):
 
     def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
         """Returns the learner's memory in its own seats, and its memory in the opponents' seats,
-        which it also plays in self-play. The second is needed only if the rewards are transformed,
-        otherwise None.
+        which it also plays in self-play. The second memory is None unless the rewards are
+        transformed.
         """
         across = None if self.transform is None else env.opponent_policy.live_memory()
         return (self.agent_state.h_BH, self.agent_state.c_BH), across

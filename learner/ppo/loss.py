@@ -1,4 +1,8 @@
-"""Computes the loss of PPO (Schulman et al. 2017, arXiv 1707.06347) and of the forecast head.
+"""Computes the loss of PPO (Schulman et al. 2017, arXiv 1707.06347) and of the forecast head, which
+predicts the opponent's action.
+
+A minibatch can be divided among the learner's processes (ranks), and further into parts whose
+gradients are computed one after the other.
 
 Shape suffixes: T steps, B and N matches, A actions, D latent.
 """

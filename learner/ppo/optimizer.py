@@ -1,5 +1,5 @@
-"""Makes optimizer steps. A minibatch can be split into parts and among ranks, and the precision can
-be mixed.
+"""Makes optimizer steps. A minibatch can be divided among the learner's processes (ranks), and
+further into parts whose gradients are computed one after the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Measures the learner's pipeline in bursts: short trainings of whole updates.
+"""Measures the learner's pipeline in bursts. A burst is a short training that consists of whole
+updates.
 
 A fork server loads torch once. It forks a fresh process for every measurement. So the memory and
 CPU time of each measurement are separate, and a measurement may run out of memory without harm.
@@ -73,7 +74,7 @@ class Burst:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Tells a process what to measure.
+    """Describes a measurement.
 
     Attributes:
         sections: all settings, as `league.settings.base.resolve` gives them.

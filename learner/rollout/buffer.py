@@ -205,8 +205,8 @@ class SequenceBuffer(History):
         super().carry_context()
 
     def place(self, t: int) -> Any:
-        """Returns the index at which step `t` of the rollout is stored. The index is the number of
-        a row. Once a match has waited in this rollout, it has a row number for each match.
+        """Returns the index at which step `t` of the rollout is stored. The index is a row number.
+        After a match has waited in this rollout, it is a row number for each match.
         """
         return t if self.played_N is None else (self.played_N, np.arange(len(self.played_N)))
 

@@ -76,7 +76,7 @@ class MatchBroker:
         mix: the opponent mix to draw from.
         ahead: assignments to keep ready.
         ready: assignments that are leased already.
-        log_position: position in the log of the newest acknowledged result.
+        log_position: position of the newest acknowledged result in the league's log.
         beat_seconds: seconds between heartbeats.
         is_leader: whether this process is the leader of the learner's processes (ranks), which
             share an incarnation. The leader sends the heartbeats for all of them, and hands back

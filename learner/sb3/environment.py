@@ -166,15 +166,16 @@ def league_env(
     """Joins the league at `address` as the live player `name`.
 
     Args:
-        address: HOST:PORT of a running matchmaker. If it requires a token, the token of the run or
-            of the environment is used (docs/security.md).
+        address: HOST:PORT of a running matchmaker. If it requires a token, the token comes from an
+            environment variable or from `run_dir` (docs/security.md).
         run_dir: the run's folder. Opponents' weights are read from its `blobs`, and the player's
-            weights are written there. The game is the one in the folder's `config.toml`, unless
-            `preset` names a preset. Without either, the preset is `laptop`.
-        name: the player. A process that joins later under the same name takes its place.
-        matches: matches played at once.
+            weights are written there. Without `preset`, the game is read from the folder's
+            `config.toml`, or from the preset `laptop` if there is no such file.
+        name: the player's name. A process that joins later under the same name replaces this
+            process.
+        matches: number of matches played at once.
         mix: the mix of [matchmaker.mixes] from which opponents are drawn.
-        preset: preset to use instead of the run's settings.
+        preset: a preset to use instead of the folder's `config.toml`.
         settings: changes of settings, as for `--set`: "game.frame_skip=4", "game.reward=sparse", …
         seed: seed of the opponents' sampled actions.
         goes_on: whether the model that trains here continues the newest model of this name. If not,

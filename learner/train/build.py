@@ -42,7 +42,7 @@ RESIDENT_BYTES = 4096 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class SessionSettings:
-    """Holds all sections that a learner reads."""
+    """Holds all sections of the settings that a learner reads."""
 
     game: GameSettings
     agent: AgentSettings
@@ -74,7 +74,7 @@ class SessionSettings:
 
     @property
     def share(self) -> LearnerSettings:
-        """Returns the section `learner` for this process. If the learner has several ranks, each
+        """Returns the settings [learner] for this process. If the learner has several ranks, each
         rank gets an equal share of the matches.
         """
         return self.learner.share(RankGroup().size)

@@ -172,8 +172,8 @@ class StageRunner:
     def snapshot_interval(self) -> int:
         """Returns the number of steps between snapshots in the current stage.
 
-        In a curriculum of several stages, a stage without a goal doubles this number, because
-        neighbouring snapshots are similar there.
+        In a curriculum of several stages, this number is doubled in stages without
+        `until_opponent`, because their neighbouring snapshots are similar.
         """
         has_climbed = len(self.curriculum.stages) > 1 and not self.curriculum.stage.until_opponent
         return (2 if has_climbed else 1) * self._settings.learner.snapshot_interval

@@ -44,7 +44,7 @@ class SessionParts:
 
     Attributes:
         live: the player that learns.
-        generation: an exploiter's generation, None for a main.
+        generation: an exploiter's generation, None for other learners.
         generation_steps: steps after which an exploiter is frozen at the latest.
         over: whether the exploiter's generation had already ended when the checkpoint was written.
         reset: if `over`, whether the next generation begins with new weights.
@@ -88,7 +88,7 @@ def build_parts(
         should_stop: called often. True ends the run with a snapshot.
         initial: the values to start from if there is no checkpoint, from `initial_values`.
         parent: the member that `initial` belongs to.
-        generation: an exploiter's generation, None for a main.
+        generation: an exploiter's generation, None for other learners.
         generation_steps: steps after which an exploiter is frozen at the latest.
         publisher: class that freezes snapshots. An exploiter's class makes candidates.
 

@@ -1,4 +1,7 @@
-"""Freezes the learner's weights as snapshots and references, which are members of the league."""
+"""Freezes the learner's weights as snapshots and references, which are members of the league.
+
+A snapshot's card describes the snapshot: its sizes, game, step, origin and metrics.
+"""
 
 from __future__ import annotations
 
