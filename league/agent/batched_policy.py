@@ -1,9 +1,13 @@
 """Plays many seats with many different networks in a few batched forward passes.
 
 Seats that the same snapshot plays form a group. Groups of similar size and the same architecture
-run as a stack, in which each group is padded to the same number of rows. A group gets at most twice
-as many rows as it has seats, plus `SMALLEST`, unless more padding costs less than another forward
-pass. The weights of a stack are the rows of a matrix.
+run as a stack: a single forward pass, in which each group is padded to the same number of rows. A
+group gets at most twice as many rows as it has seats, plus `SMALLEST`. It gets more if this padding
+costs less than another forward pass. Each row of a stack's weight matrix holds the weights of a
+snapshot.
+
+Besides snapshots, seats may be played by the live network (which a learner trains) and by rivals
+(other people's agents, which run in their own processes).
 
 Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows per model, P weights per
 model.
@@ -36,16 +40,15 @@ LIVE = "live"
 """Used instead of a digest for the network given to `set_live`. Every `act` reads its weights."""
 SMALLEST = 4
 PADDING = 12_000_000
-"""Limit of the padding when groups are merged, as the number of padding rows times the number of a
-network's weights. Computing padding of this size takes as long as launching another forward pass
-(0.5 ms).
+"""Groups are merged if the padding that this needs, in rows times weights of a network, is at most
+this large. Computing such padding takes as long as launching another forward pass (0.5 ms).
 """
 
 Loader = Callable[[str], PlayingNetwork]
 _Class = tuple[NetworkConfig, int]
-"""Architecture of a stack's models, and the number of rows per model."""
+"""The architecture of a stack's models, and the number of rows per model."""
 _Frozen = tuple[NetworkConfig, Tensor]
-"""Architecture of a network, and its weights in one vector."""
+"""The architecture of a network, and its weights in one vector."""
 
 
 @dataclass
@@ -53,8 +56,7 @@ class _Batch:
     """Describes a forward pass.
 
     `seats` has the seat of each row, model by model. A padding row has the number `num_seats`.
-    `state` has the states of the rows between the first pass and `_write_back`. Otherwise it is
-    None.
+    `state` has the states of the rows. It is None before the first pass, and after `_write_back`.
     """
 
     network: PlayingNetwork
@@ -68,21 +70,21 @@ class BatchedPolicy:
 
     Args:
         num_seats: S.
-        load: digest → network. `seat` calls it for a digest that is not in memory. Its errors pass
-            through `seat`, and the seat stays unchanged.
-        seed: seed of the random numbers that draw actions. A learner with the same seed uses
-            another stream. All seats draw at every `act`, so a seat's draws do not depend on the
-            other seats.
+        load: digest → network. `seat` calls `load` for a digest that is not in memory. If `load`
+            raises an error, `seat` raises it too, and the seat stays unchanged.
+        seed: seed of the random numbers that draw actions. They differ from the random numbers of a
+            learner with the same seed. All seats draw at every `act`, so a seat's draws do not
+            depend on the other seats.
         action_size: A, the same for every network that is seated.
         action_kind: kind of actions, the same for every network that is seated.
         max_bytes: largest size of frozen weights in memory, including copies in stacks. The least
             recently used weights are dropped first. Weights of seated networks always stay.
-        device: device that computes. The live network must be there too.
-        rivals: plays the seats of rivals. All of its seats are emptied.
+        device: device on which all networks compute, including the live network.
+        rivals: plays the seats of rivals. Creating the policy empties all of these seats.
 
     Attributes:
-        failures: the rivals that failed when the rivals last decided, as reasons by seat. These
-            seats are vacant now.
+        failures: for each seat whose rival failed in the last decision, the reason. These seats are
+            vacant now.
         waiting: seats without a decision in this frame, because their rivals have not decided yet.
             The caller must not play a frame of their matches.
         logits_SA: logits of the last act, -inf for vacant seats.
@@ -202,14 +204,14 @@ class BatchedPolicy:
         may_wait: int = 0,
         rests_S: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Decides only for the rivals' seats, in a frame in which networks hold their keys.
+        """Lets only the rivals decide, in a frame in which the networks hold their keys.
 
         Args:
             observations_SO: observations.
             actions_SA: the actions of the frame, into which the rivals' keys are written.
             may_wait: largest number of seats that may go without a decision. `waiting` lists these
                 seats afterwards.
-            rests_S: seats of rivals that do not decide.
+            rests_S: bool, true in seats whose rivals do not decide in this frame.
         """
         if self._rivals is not None:
             self._rivals.ask(observations_SO, rests_S)
@@ -224,17 +226,17 @@ class BatchedPolicy:
         may_wait: int = 0,
         rests_S: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.uint8]:
-        """Decides for every seat. A vacant seat presses no key, or makes some legal choice.
+        """Returns actions for all seats. A vacant seat presses no key, or makes some legal choice.
 
         Args:
             observations_SO: observations.
             legal_SA: legal choices, or None in games of keys.
             may_wait: largest number of rivals' seats that may go without a decision. `waiting`
                 lists these seats afterwards.
-            rests_S: seats of rivals that do not decide.
+            rests_S: bool, true in seats whose rivals do not decide in this frame.
 
         Returns:
-            Uint8 `[S, A]`: keys, or one-hot legal choices.
+            Actions, uint8 `[S, A]`: keys, or one-hot legal choices.
         """
         self.ask_rivals(observations_SO, rests_S)  # rivals decide while the networks compute
         if self._batches is None:

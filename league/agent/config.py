@@ -103,7 +103,7 @@ class NetworkConfig:
     KINDS: ClassVar[Mapping[str, Collection[str]]] = {"action_kind": (KEYS, CHOICE)}
     """The allowed values of some fields, by field."""
     REMOVED: ClassVar[Mapping[str, Any]] = {}
-    """Fields of older cards, each with the only value that can still be loaded."""
+    """Fields that only older cards have, each with the only value that can still be loaded."""
 
     observation_size: int
     action_size: int
@@ -162,8 +162,8 @@ class AgentConfig(NetworkConfig):
     """Holds the sizes of an `AgentNetwork`.
 
     Attributes:
-        own_size: width of the observation's first part, which belongs to the player. The rest,
-            mainly the opponent's part, is a history entry.
+        own_size: width of the observation's first part, which describes the player itself. The rest
+            mainly describes the opponent, and becomes an entry of the history.
         layers: number of layers of the strategy encoder.
         width: width of the strategy encoder.
         attention_heads: number of attention heads of the strategy encoder.
@@ -172,8 +172,8 @@ class AgentConfig(NetworkConfig):
             `width`).
         memory: width of the LSTM.
         head_widths: hidden widths of actor and critic.
-        sequence_length: number of entries of the opponent's past that reach the strategy latent.
-        span: number of entries that a streaming layer attends to.
+        sequence_length: number of entries of the opponent's past that affect the strategy latent.
+        span: number of entries that a layer of the streaming encoder attends to.
         key_bias: initial logit of keys. Choices always begin with equal logits.
         recurrent: whether the LSTM keeps its state between decisions.
         places: as in `GameSpec`, empty in older snapshots.
@@ -245,7 +245,7 @@ class AgentConfig(NetworkConfig):
 
     @property
     def context(self) -> int:
-        """Number of earlier entries that reach the current output."""
+        """Number of earlier entries that affect the current output."""
         return 0 if self.encoder == "none" else self.sequence_length - 1
 
     @property

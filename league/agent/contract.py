@@ -1,4 +1,6 @@
-"""Defines the contract of every architecture: a network that plays step by step, alone or stacked.
+"""Defines the interface of every architecture: a network that plays step by step.
+
+The weights of several networks can be stacked, so that one step computes all of these networks.
 
 A new architecture consists of a `NetworkConfig` and a `PlayingNetwork`, and needs an entry in
 `league.agent.architectures`. `league.agent.batched_policy` can stack networks that are made of the
@@ -47,7 +49,9 @@ class StepOutput(NamedTuple):
 
 
 class PlayingNetwork(nn.Module, ABC):
-    """Decides step by step. With weights stacked `[M, ...]`, `step` takes inputs `[M, G, ...]`."""
+    """Plays step by step. If the weights of M networks are stacked as `[M, ...]`, `step` takes
+    inputs `[M, G, ...]`: G rows for each network.
+    """
 
     config: NetworkConfig
 
@@ -64,7 +68,7 @@ class PlayingNetwork(nn.Module, ABC):
     def step(
         self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
     ) -> StepOutput:
-        """Decides once for each row.
+        """Makes a decision in each row.
 
         Args:
             obs_BO: observations.
@@ -73,4 +77,7 @@ class PlayingNetwork(nn.Module, ABC):
             state: the state that the previous step returned.
             time_left_B: remaining share of the match's time, which only the critic sees. If it is
                 None, the value isn't computed, and 0 is returned.
+
+        Returns:
+            The logits of the actions, the critic's value, the next state, and the strategy latent.
         """

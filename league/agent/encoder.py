@@ -1,7 +1,7 @@
-"""Encodes the opponent's past into a strategy latent and a conditioned context.
+"""Encodes the opponent's past into two vectors: a strategy latent and a conditioned context.
 
-Both results are read from the past by attention. For the strategy latent the query is a learned
-constant. For the conditioned context it is computed from the player's own observation.
+Both vectors are read from the past by attention. For the strategy latent the query is a learned
+constant. For the conditioned context the query is computed from the player's own observation.
 
 The streaming encoder uses causal local attention, so an entry is encoded once and then reused. Each
 layer attends to the `span` newest entries with a learned relative bias (no absolute positions), and
@@ -42,7 +42,9 @@ Rings = tuple[Tensor, Tensor]
 
 
 class Pooled(NamedTuple):
-    """Holds the two readings of the pooling, with their attention weights `[..., P, heads]`."""
+    """Holds the two vectors that the pooling reads from the past, with their attention weights
+    `[..., P, heads]`.
+    """
 
     latent: Tensor
     context: Tensor
@@ -54,10 +56,10 @@ class Pooling(nn.Module):
     """Attends to the last P outputs twice: with a learned query, and with a query from the player's
     own observation.
 
-    The learned query is the same for every input, so its product with a key is a learned linear
-    score for each head, and this reading needs no keys. Each output is *described* once, as
-    `[scores h | values D | conditioned keys D | conditioned values D]`, and `step` caches the
-    description.
+    The learned query is the same for every input. So the product of query and key is just a learned
+    linear score for each head, and no keys have to be computed for it. Each output is *described*
+    once, as `[scores h | values D | conditioned keys D | conditioned values D]`, and `step` caches
+    the description.
     """
 
     def __init__(self, config: AgentConfig) -> None:
@@ -255,11 +257,11 @@ class NoEncoder(nn.Module):
         return torch.zeros(batch, 0, 0, 0, device=device), torch.zeros(batch, 0, 0, device=device)
 
     def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
-        """Returns empty readings and the same rings."""
+        """Returns vectors of width 0 and the same rings."""
         return self._nothing(entry), rings
 
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
-        """Returns the empty readings of all steps."""
+        """Returns vectors of width 0 for all steps."""
         return self._nothing(own_TBE)
 
     def _nothing(self, like: Tensor) -> Pooled:

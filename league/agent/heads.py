@@ -38,21 +38,25 @@ class MaskedChoice:
         self.log_probs = torch.log_softmax(logits, -1)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        """Draws a choice at temperature 1: one-hot uint8 `[..., A]`."""
+        """Draws a choice at temperature 1. Returns it one-hot, uint8 `[..., A]`."""
         log_probs = self.log_probs.detach()
         uniform = torch.rand(log_probs.shape, generator=generator, device=log_probs.device)
         return choose(log_probs, uniform)
 
     def greedy(self) -> Tensor:
-        """Returns the likeliest choice, or the first of several: one-hot uint8 `[..., A]`."""
+        """Returns the likeliest choice, or the first of equally likely choices, one-hot: uint8
+        `[..., A]`.
+        """
         return one_hot_maximum(self.log_probs.detach())
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Returns `log P(a)` of one-hot choices `[..., A]`, `[...]`. Illegal choices have -inf."""
+        """Returns the log-probabilities `log P(a)`, `[...]`, of one-hot choices `[..., A]`. For
+        illegal choices they are -inf.
+        """
         return torch.where(actions > 0, self.log_probs, 0.0).sum(-1)
 
     def entropy(self) -> Tensor:
-        """Returns `-Σ_a P(a) log P(a)` over the legal choices, in nats, `[...]`."""
+        """Returns the entropies `-Σ_a P(a) log P(a)` over the legal choices, `[...]` in nats."""
         finite = torch.where(self.legal, self.log_probs, 0.0)
         return -(self.log_probs.exp() * finite).sum(-1)
 
@@ -72,7 +76,7 @@ def choose(log_probs: Tensor, uniform: Tensor) -> Tensor:
 
 
 def one_hot_maximum(scores: Tensor) -> Tensor:
-    """Returns 1 at the first maximum of each row, 0 elsewhere: uint8."""
+    """Returns an array of uint8 with 1 at the first maximum of each row and 0 elsewhere."""
     chosen = torch.zeros(scores.shape, dtype=torch.uint8, device=scores.device)
     return chosen.scatter_(-1, scores.argmax(-1, keepdim=True), 1)
 
@@ -97,13 +101,16 @@ class BernoulliKeys:
         return (self.logits.detach() > 0).to(torch.uint8)
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Returns the log-probability `Σ_a x_a l_a - softplus(l_a)` of keys `[..., A]`, `[...]`."""
+        """Returns the log-probabilities of keys `[..., A]`: `Σ_a x_a l_a - softplus(l_a)`, `[...]`.
+
+        Here x_a is 1 if key a is down, else 0, and l_a is the key's logit.
+        """
         return (actions.to(self.logits.dtype) * self.logits - functional.softplus(self.logits)).sum(
             -1
         )
 
     def entropy(self) -> Tensor:
-        """Returns the entropy `Σ_a softplus(l_a) - σ(l_a) l_a` in nats, `[...]`."""
+        """Returns the entropies `Σ_a softplus(l_a) - σ(l_a) l_a`, `[...]` in nats."""
         return (functional.softplus(self.logits) - torch.sigmoid(self.logits) * self.logits).sum(-1)
 
 

@@ -18,7 +18,7 @@ from league.games.exact import Histories
 def answers(
     network: PlayingNetwork, asked: Histories, *, greedy: bool = False
 ) -> NDArray[np.float64]:
-    """Plays each history from its first frame with an empty memory, as the agent does in matches.
+    """Plays each history from its first frame, as the agent plays a match: with an empty memory.
 
     Args:
         network: the agent.

@@ -30,7 +30,9 @@ from torch.nn import functional
 
 
 class Linear(nn.Linear):
-    """Computes `y = x Wᵀ + b`, per model with weights `[M, out, in]` and inputs `[M, ..., in]`."""
+    """Computes `y = x Wᵀ + b`. Stacked weights `[M, out, in]` apply to inputs `[M, ..., in]`, model
+    by model.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.dim() == 2:
@@ -42,7 +44,7 @@ class Linear(nn.Linear):
 
 
 class LayerNorm(nn.LayerNorm):
-    """Normalises over the last axis, per model with stacked weights `[M, D]`."""
+    """Normalises over the last axis. Stacked weights `[M, D]` apply model by model."""
 
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.dim() == 1:
@@ -53,7 +55,9 @@ class LayerNorm(nn.LayerNorm):
 
 
 class Embedding(nn.Embedding):
-    """Looks up rows of a table, per model with weights `[M, words, D]` and ids `[M, ...]`."""
+    """Looks up rows of a table. Stacked tables `[M, words, D]` apply to ids `[M, ...]`, model by
+    model.
+    """
 
     def __init__(self, words: int, width: int) -> None:
         super().__init__(words, width)
@@ -118,7 +122,8 @@ def mix(weights: Tensor, v: Tensor) -> Tensor:
 
 
 def empty_slots(age: Tensor, slots: int) -> Tensor:
-    """Returns 0 for slots with an entry of this episode, and -inf for others, `[..., slots, 1]`.
+    """Returns 0 for slots with an entry of this episode and -inf for empty slots:
+    `[..., slots, 1]`.
 
     Args:
         age: number of entries of the episode so far, including the current entry, `[...]`.

@@ -1,4 +1,4 @@
-"""Computes the agent's LSTM: a step that batches over models, and an unroll over T steps.
+"""Computes the agent's LSTM: a single step (for many models at once), or an unroll over T steps.
 
 Gate order: input i, forget f, output o, candidate g. Equations (Hochreiter & Schmidhuber 1997, with
 the forget gate of Gers et al. 2000): `c_t = σ(f) c_tm1 + σ(i) tanh(g)`, `h_t = σ(o) tanh(c_t)`.
@@ -24,8 +24,8 @@ HAS_KERNEL = torch.backends.mkldnn.is_available()
 """Whether torch was built with oneDNN, whose LSTM is faster than separate products for each step.
 """
 MOST_INSERTED = 1 / 8
-"""Largest share of inserted steps (see `_unroll_in_kernel`) at which torch's kernel is still faster
-than `_Unroll`.
+"""`_unroll_in_kernel` inserts steps. It is faster than `_Unroll` as long as no match gets more
+inserted steps than this share of its T steps.
 """
 
 

@@ -120,7 +120,7 @@ class AgentNetwork(PlayingNetwork):
     def step(
         self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
     ) -> StepOutput:
-        """Decides once for each row (`PlayingNetwork.step`).
+        """Makes a decision in each row, as described in `PlayingNetwork.step`.
 
         The opponent's part of the observation is added to the history.
         """
@@ -150,13 +150,14 @@ class AgentNetwork(PlayingNetwork):
 
         Args:
             obs_XBO: X = prefix + T observations.
-            starts_XB: bool, whether a row begins an episode. Later rows don't see rows before it.
+            starts_XB: bool, whether a row begins an episode. Rows of an episode don't see rows
+                before the episode.
             h_BH: the LSTM's output before row `prefix`.
             c_BH: the LSTM's cell before row `prefix`.
             time_left_TB: remaining share of the match, which only the critic sees.
             prefix: number of rows of history, at most `config.context`. With fewer rows, the first
-                of the T steps see less history than `step` saw, if their episodes began before the
-                first row.
+                of the T steps see less history here than they saw in `step`, if their episode began
+                before the first row.
         """
         obs_XBO = obs_XBO[..., : self.config.observation_size]
         pooled = self.encode(obs_XBO, starts_XB, prefix)
@@ -168,7 +169,7 @@ class AgentNetwork(PlayingNetwork):
         return UnrollOutput(self.actor(h_TBH), value_TB, h, c, pooled.latent)
 
     def encode(self, obs_XBO: Tensor, starts_XB: Tensor, prefix: int) -> Pooled:
-        """Returns the encoder's readings at the last T rows, with their attention weights.
+        """Returns what the encoder reads from the past at the last T rows, with attention weights.
 
         Args:
             obs_XBO: X = prefix + T observations.
@@ -187,8 +188,8 @@ class AgentNetwork(PlayingNetwork):
 
 
 def ages(starts_XB: Tensor) -> Tensor:
-    """Returns how many entries of its episode each row has seen within these rows, including its
-    own. Int64 `[X, B]`.
+    """Returns the age of each row: the number of rows from the start of its episode (or from the
+    first of these rows) up to the row itself. Int64 `[X, B]`.
     """
     row_X1 = torch.arange(starts_XB.shape[0], device=starts_XB.device).unsqueeze(1)
     first_XB = torch.cummax(row_X1 * starts_XB, 0).values

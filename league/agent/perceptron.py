@@ -51,8 +51,8 @@ class PerceptronConfig(NetworkConfig):
         activation: function after every hidden layer, from `ACTIVATIONS`.
         memory: width of the LSTM in front of the policy layers, or 0 without an LSTM.
         memory_layers: number of layers of the LSTM.
-        value_memory: if the policy has an LSTM, the layer in front of the value layers: `OWN`, an
-            LSTM of the same size, `SHARED`, the policy's LSTM, or `LINEAR`, a linear layer.
+        value_memory: the layer in front of the value layers if the policy has an LSTM. `OWN` is
+            another LSTM of the same size, `SHARED` the policy's LSTM, and `LINEAR` a linear layer.
     """
 
     MOST: ClassVar = {**NetworkConfig.MOST, "memory_layers": 16}
@@ -110,8 +110,9 @@ class TorchLSTM(nn.Module):
 class PerceptronNetwork(PlayingNetwork):
     """Decides from the current observation and the memory of its LSTM.
 
-    In h and c, the value's LSTM comes after the policy's LSTM. The value's LSTM takes no step if no
-    value is asked for, so ask for values at every step of a match or never.
+    In the states h and c, the value's LSTM comes after the policy's LSTM. The value's LSTM makes no
+    step if `step` is called without `time_left_B`. So pass `time_left_B` at every step of a match,
+    or never.
     """
 
     config: PerceptronConfig

@@ -64,7 +64,7 @@ class Stream:
         """Returns the player's response.
 
         Raises:
-            LeagueError: the player refuses the game, or speaks another contract.
+            LeagueError: the player refuses the game, or uses another version of the protocol.
             grpc.RpcError: the player can't be reached, or has ended the stream.
         """
         if self._hello is not None:
@@ -89,8 +89,8 @@ class Stream:
 
 
 class Link:
-    """Answers the league's requests with the player's responses. If a stream ends, its matches
-    fail, and later matches use a new stream.
+    """Answers the league's requests with the player's responses. If a stream ends, the matches on
+    it fail, and later matches use a new stream.
     """
 
     def __init__(self, link: dict[str, Any]) -> None:

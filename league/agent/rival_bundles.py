@@ -24,7 +24,7 @@ from league.runs.blobs import BlobFolder, BlobKind
 from league.runs.files import open_file
 
 LINK = "player.json"
-"""The only file in the bundle of a rival that runs elsewhere. It has the rival's address
+"""If a rival runs elsewhere, its bundle has only this file, with the rival's address
 (`player_link.py`).
 """
 MODELS = (".zip", ".onnx")
@@ -197,7 +197,9 @@ def holds_too_much(folder: str) -> bool:
 
 
 def remove(folder: str) -> None:
-    """Removes a folder in which an agent has written, even with very deeply nested folders."""
+    """Removes a folder in which an agent has written, even if it contains very deeply nested
+    folders.
+    """
     try:
         shutil.rmtree(folder, ignore_errors=True)
     except RecursionError:
@@ -228,7 +230,7 @@ def trust(digest: str) -> None:
 def is_trusted(digest: str) -> bool:
     """Returns whether this user has agreed to run a bundle on this machine.
 
-    The record is not in the run's folder, because another person could have written it there.
+    The record is not kept in the run's folder, because a run's folder may come from another person.
     """
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return digest in _trusted().read_text("ascii").split()

@@ -2,12 +2,12 @@
 
     python -I -B -m league.agent.rival_worker PARENT_PID [CONNECTION MEMORY_BYTES]
 
-The working directory holds the rival's files. A request lists seats that end their matches ("end"),
-begin a match ("begin"), or decide about an observation ("see"). It starts with the header
-`REQUEST`. The numbers (uint32) of the seats that end, begin and see follow, in this order, and then
-an observation (a row of float64) for each seat that sees. Each seat that begins or sees answers
-with an `ANSWER`, in the same order. Every match runs the rival's file again, so that its globals
-are new, as in the tournament.
+A rival is another person's agent. The working directory holds its files. A request lists the seats
+that end their matches ("end"), begin a match ("begin"), or decide about an observation ("see"). It
+starts with the header `REQUEST`. Then come the numbers (uint32) of the seats that end, begin and
+see, in this order, and then an observation (a row of float64) for each seat that sees. Each seat
+that begins or sees answers with an `ANSWER`, in the same order. The rival's file is run again for
+every match, so that its globals are new, as in the tournament.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ from league.service.die_with_parent import tie_to
 FILE = "my_agent.py"
 NICE = 5
 REASON = 300
-"""Largest size of a failure's reason, in bytes."""
+"""Largest size of the text that says why an agent failed, in bytes."""
 REQUEST = struct.Struct("=4I")
 """The numbers of seats that end, begin and see, and the size of an observation."""
 ANSWER = struct.Struct(f"=I10sB{REASON}s")
 """A seat, its keys (0 or 1), whether it failed, and the reason."""
 MEMORY_BYTES = 8 << 30
 FRAMES = 4
-"""Largest number of locations in the rival's files that a reason lists."""
+"""A reason (the text that says why an agent failed) lists at most this many locations in the
+rival's files.
+"""
 LIMITS = {
     resource.RLIMIT_CORE: 0,
     resource.RLIMIT_FSIZE: 1 << 20,  # bytes of each file that it writes
@@ -82,7 +84,7 @@ READABLE = (
 
 
 def confine(parent: int, memory_bytes: int, readable: Sequence[str] = ()) -> None:
-    """Gives up the rights of this process that an agent doesn't need. This can't be undone.
+    """Gives up all rights of this process that an agent doesn't need. This can't be undone.
 
     Args:
         parent: id of the process at whose end this process ends too.

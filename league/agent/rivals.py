@@ -61,7 +61,7 @@ WORKER = (sys.executable, "-I", "-B", "-m", "league.agent.rival_worker")
 LINK = (*WORKER[:-1], "league.agent.player_link")
 PREFIX = "kumite-rival-"
 LEFT_SECONDS = 86_400.0
-"""Age in seconds from which a folder is removed if the process that made it has ended."""
+"""If the process that made a folder has ended, the folder is removed at this age, in seconds."""
 NONSENSE = "its process sent no keys"
 KEYS = 10
 ANSWER = np.dtype(
@@ -89,8 +89,8 @@ class Limits:
     """Limits the time and memory of a rival's process.
 
     Attributes:
-        decision_seconds: time for a decision. After that the game continues, and the rival's seats
-            repeat their keys until it answers.
+        decision_seconds: time for a decision. When it is over, the game continues, and the rival's
+            seats repeat their last keys until the rival answers.
         hang_seconds: after this time without an answer, the rival's matches fail.
         start_seconds: time for starting a process and beginning its matches.
         memory_bytes: address space of a process.
@@ -116,11 +116,12 @@ class _Process:
         is_elsewhere: whether the process only connects to a player that runs elsewhere. Such a
             player gets the game's own observations.
         begin: the seats whose matches begin with the next request.
-        end: unique numbers of the seats whose matches end with the next request.
+        end: the numbers of the matches that end with the next request. A seat has a new, unique
+            number in each match.
         asked: the seats of the newest request that have not answered, in the order in which they
             will answer.
         begins: whether the newest request begins matches.
-        since: the time at which the newest request was sent, or its last answer came.
+        since: the time at which the newest request was sent, or at which its latest answer came.
     """
 
     def __init__(self, number: int, digest: str, bundle: bytes, limits: Limits) -> None:
@@ -187,7 +188,7 @@ class _Process:
 
         Args:
             seats: the seats. If `begin` is not empty, they must be the seats in `begin`.
-            numbers: the unique numbers of these seats.
+            numbers: the unique numbers that these seats have in their present matches.
             seen_SO: the observations of these seats. It has no rows for seats that begin.
         """
         self.begins, self.since = bool(self.begin), time.monotonic()
@@ -371,7 +372,9 @@ class RivalSeats:
         self._ask_idle()
 
     def begin(self, observations_SO: NDArray[np.float32]) -> None:
-        """Waits until the matches of all seats have begun. Without this call, `answer` waits."""
+        """Waits until the matches of all seats have begun. Otherwise the next `answer` waits for
+        that.
+        """
         self.ask(observations_SO, np.ones(len(self._seats_S), np.bool_))
         while starting := [
             one for one in self._processes.values() if one.begins and len(one.asked)
@@ -382,7 +385,7 @@ class RivalSeats:
             self._read(left)
 
     def answer(self, actions_SA: NDArray[np.uint8], may_wait: int = 0) -> dict[int, str]:
-        """Writes the keys of the rivals' seats into their rows, except for seats in `rests_S`.
+        """Writes the rivals' keys into the rows of their seats, except for the seats in `rests_S`.
 
         Args:
             actions_SA: the actions of a frame.
@@ -422,7 +425,7 @@ class RivalSeats:
     # --- a frame, in parts
 
     def _awake(self) -> NDArray[np.bool_]:
-        """Returns the seats that decide about this frame."""
+        """Returns the seats whose rivals decide in this frame."""
         plays_S = self._seats_S["plays"]
         return plays_S.copy() if self._rests_S is None else plays_S > self._rests_S[: len(plays_S)]
 
@@ -613,7 +616,7 @@ def check(bundle: bytes, limits: Limits = LIMITS) -> float:
     """Asks a rival for a few decisions. Raises `InvalidInput` with the reason if it fails.
 
     Returns:
-        The shortest time of a decision after the first, in seconds.
+        The time of the fastest decision, in seconds. The first decision does not count.
     """
     numbers, took = game_spec("brawl").observation_size, list[float]()
     with tempfile.TemporaryDirectory() as folder:

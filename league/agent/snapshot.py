@@ -1,7 +1,8 @@
 """Saves agents in safetensors files, each with a card in its metadata. No file is ever unpickled.
 
-The card's fingerprint summarises the network's outputs on a fixed probe, including the recurrent
-state. Every load computes it again on the CPU, so weights with another snapshot's card are refused.
+The card's fingerprint summarises the network's outputs on a fixed probe (a made-up series of
+observations), including the recurrent state. Every load computes the fingerprint again on the CPU,
+so weights with another snapshot's card are refused.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class SnapshotCard:
         reward_preset: reward preset of the training.
         reward_scale: divisor of the rewards.
         config_hash: hash of all settings of the run.
-        cloned_from: the player from whose recorded matches the learner learnt at first, or "".
+        cloned_from: the player whose recorded matches the learner imitated at first, or "".
         metrics: measurements at the time of the snapshot.
         created_at: Unix time in seconds.
         fingerprint: the network's outputs on the probe. `save_snapshot` computes it.
@@ -134,8 +135,8 @@ def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
 def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
     """Summarises logits, values, latent and LSTM states on the probe, in 6 numbers per step.
 
-    An episode starts in the middle of the probe, so the fingerprint also covers how the state is
-    cleared.
+    A new episode starts in the middle of the probe, so the fingerprint also depends on how the
+    network clears its state.
     """
     config = network.config
     obs_TBO = _waves(_PROBE_STEPS, _PROBE_ROWS, config.observation_size)
@@ -200,7 +201,7 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
 
 
 def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
-    """Reads only the card of a snapshot, whose file is checked against its digest.
+    """Reads only the card of a snapshot, after checking the whole file against its digest.
 
     Raises:
         NotFound: there is no such blob.

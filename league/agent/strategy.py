@@ -28,7 +28,7 @@ def get_strategy_latent(
 
     Returns:
         Latents `[T, D]`. The latent of decision t depends only on the observations up to decision
-        t, and only on their opponent's part.
+        t, and only on the part of them that describes the opponent.
 
     Raises:
         InvalidInput: the agent has no strategy encoder, or its observations have another width.
@@ -48,7 +48,7 @@ def encode_match(
         name: the agent's name in errors.
 
     Returns:
-        The readings `[T, 1, ...]`.
+        Latent, context and attention weights, `[T, 1, ...]`.
 
     Raises:
         InvalidInput: see `get_strategy_latent`.

@@ -1,7 +1,7 @@
 """Exports a snapshot, or a mixture, as a Python file for UTMIST's AI² tournament.
 
-The tournament expects it as `user/my_agent.py`. The file is `ai2_agent.py`, into which the
-conversion of observations, a card and the weights are inserted.
+The tournament expects the file as `user/my_agent.py`. It is a copy of `ai2_agent.py`, completed by
+the conversion of observations, a card and the weights.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from league.runs.files import write_whole
 
 
 class Exported(NamedTuple):
-    """Holds a snapshot for the file, and the share of matches that it plays."""
+    """Holds a snapshot for the file, and the share of the matches that the snapshot plays."""
 
     name: str
     network: PlayingNetwork

@@ -20,11 +20,12 @@ KO = 11
 
 
 class SubmittedAgent(Agent):
-    """Plays the snapshot that `CARD` describes. If `CARD` has several, each match draws one.
+    """Plays the snapshot that `CARD` describes. If `CARD` lists several snapshots, one of them is
+    drawn at the start of each match.
 
     Args:
         file_path: ignored. The tournament passes it, but this agent reads no file.
-        seed: seed of the agent's draws. By default every object draws differently.
+        seed: seed of the agent's random numbers. By default they differ between objects.
     """
 
     def __init__(self, file_path: Any = None, seed: Any = None) -> None:

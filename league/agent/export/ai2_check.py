@@ -1,8 +1,9 @@
 """Plays a file for UTMIST's AI² tournament as the tournament does, but in this project's own game.
 
-In each match, the file's agent runs in its own process (`ai2_seat.py`), which is confined like a
-rival's (`rival_worker.py`). The agent sees the same observations as in the original (the
-tournament's game), and can import only the tournament's packages.
+In each match, the file's agent runs in its own process (`ai2_seat.py`). The process is confined
+like the process of a rival, another person's agent (`rival_worker.py`). The agent sees the same
+observations as in the original (the tournament's game), and can import only the tournament's
+packages.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from league.agent.rival_worker import check
 del sys.path[0]
 check(*sys.argv[2:])
 """
-"""Plays an agent under any Python, even if this project is not installed there."""
+"""Code that plays an agent under any Python, even if this project is not installed there."""
 PYTHONS = ("python3.10", "python3.12")
 """Pythons of the tournament. Validations run under the first, and battles under the second."""
 PROBE = "import sys, numpy; print(sys.version.split()[0], numpy.__version__)"
@@ -86,8 +87,9 @@ class Played:
 
 class Seat:
     """Talks to a file's agent in its process. Every call raises `InvalidInput` if the agent fails.
-    `ms` has the milliseconds of each frame, and `stopped` the reason why `seated` has ended the
-    process, or "".
+
+    `ms` has the milliseconds that each frame took. `stopped` is the reason if the function `seated`
+    had to end the process, or else "".
     """
 
     def __init__(
@@ -118,8 +120,8 @@ class Seat:
         return action.tolist()
 
     def _answer(self, read: Callable[[Any], Any]) -> Any:
-        """Returns the value that `read` extracts from the next answer. The agent's code can write
-        answers too, so they may hold anything.
+        """Returns the value that `read` extracts from the next answer. An answer may contain
+        anything, because the agent's own code can write answers too.
         """
         assert self._process.stdout is not None
         if answer := self._process.stdout.readline(MOST_ANSWER):
@@ -145,8 +147,8 @@ class Seat:
 def seated(
     file: Path, python: str = sys.executable, checkout: Path | None = None
 ) -> Iterator[Seat]:
-    """Starts the agent's process. It ends after the block, after `MOST_SECONDS`, or when the agent
-    has written too much.
+    """Starts the agent's process. The process ends with the block, after `MOST_SECONDS`, or when
+    the agent has written too much to its folder.
 
     Args:
         file: the tournament file, or a folder or zip file with `my_agent.py` and its data.
@@ -197,10 +199,10 @@ def ms_a_frame(file: Path) -> float:
 
 
 def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
-    """Returns the programs that are to run the file, with their versions of Python and numpy.
+    """Returns the Python programs that shall run the file, with their versions of Python and numpy.
 
-    These are the checkout's Python, or else the tournament's Pythons if this machine has them, or
-    else this Python.
+    With a checkout, it is the checkout's Python. Otherwise, they are the tournament's Pythons if
+    this machine has them, or else this Python.
     """
     in_checkout = [str(checkout / name) for name in CHECKOUT_PYTHONS] if checkout else []
     for names in (in_checkout, PYTHONS, (sys.executable,)):

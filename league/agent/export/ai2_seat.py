@@ -57,8 +57,8 @@ SPAWNED = {1: "Random", 2: "Spear", 3: "Hammer"}
 
 
 class Missing(types.ModuleType):
-    """Replaces a module of the tournament that an exported agent does not need. The second argument
-    is the message for a missing name.
+    """Replaces a module of the tournament that an exported agent does not need. Its second argument
+    is the error message for a name that the module lacks.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -209,8 +209,8 @@ class Refusal(importlib.abc.MetaPathFinder):
 
 
 def of_checkout(folder: str) -> Any:
-    """Loads the original's environment. It changes to the checkout in the meantime, because the
-    original loads its pictures from the working directory.
+    """Loads the original's environment. During the load the checkout is the working directory,
+    because the original looks there for its pictures.
     """
     own = os.getcwd()
     sys.path.insert(0, folder)
@@ -249,8 +249,8 @@ def stand_in() -> Env:
 
 
 def loaded(file: str, env: Any) -> Any:
-    """Runs a file and returns its agent, ready to play. The agent is a `SubmittedAgent`, or else of
-    the last class that derives from `Agent`.
+    """Runs a file and returns its agent, ready to play. The agent's class is `SubmittedAgent`. If
+    the file has no such class, it is the last class that derives from `Agent`.
     """
     spec = importlib.util.spec_from_file_location("my_agent", file)
     assert spec is not None

@@ -6,8 +6,8 @@
     agent.reset()                     # at the start of every match
     action = agent.act(observation)   # once a frame: uint8 [A], 1 for keys down, or for the choice
 
-card.json in the same folder names the numbers of an observation and of an action. The first
-`own_size` numbers of an observation belong to the player, and the others to its opponent.
+card.json in the same folder says what each number of an observation and of an action means. The
+first `own_size` numbers of an observation describe the player, and the others its opponent.
 """
 
 from __future__ import annotations
@@ -64,15 +64,18 @@ class Agent:
         self.value, self.latent = 0.0, np.zeros(0, np.float32)
 
     def act(self, observation: Any, legal: Any = None, greedy: bool = False) -> np.ndarray:
-        """Returns the action of this frame, uint8 `[A]`.
+        """Returns the action for this frame.
 
-        Call it in every frame. It decides every `frame_skip` frames and holds the action in
+        Call it in every frame. The agent decides every `frame_skip` frames and holds the action in
         between.
 
         Args:
-            observation: float `[O]`.
-            legal: bool `[A]`, in games of choices the choices that are legal now.
-            greedy: whether to take the likeliest action instead of sampling.
+            observation: The observation, float `[O]`.
+            legal: The choices that are legal now, bool `[A]`. Only games of choices need it.
+            greedy: Whether to take the likeliest action instead of sampling.
+
+        Returns:
+            The action, uint8 `[A]`.
         """
         if self._held is None or self._frame % self.frame_skip == 0:
             self._held = self.decide(observation, legal, greedy)
@@ -82,13 +85,18 @@ class Agent:
     def decide(
         self, observation: Any, legal: Any = None, greedy: bool = False, time_left: float = 1.0
     ) -> np.ndarray:
-        """Decides once, uint8 `[A]`. Use it if the environment itself repeats actions.
+        """Makes a new decision, without holding it. Use it if the environment itself repeats
+        actions.
 
         Args:
-            observation: float `[O]`.
-            legal: bool `[A]`, in games of choices the choices that are legal now.
-            greedy: whether to take the likeliest action instead of sampling.
-            time_left: 1 at a match's start, 0 at its time limit. It only changes `value`.
+            observation: The observation, float `[O]`.
+            legal: The choices that are legal now, bool `[A]`. Only games of choices need it.
+            greedy: Whether to take the likeliest action instead of sampling.
+            time_left: The remaining share of the match's time: 1 at the start, 0 at the time limit.
+                It only affects `value`.
+
+        Returns:
+            The action, uint8 `[A]`.
         """
         wanted = self.card["observation_size"]
         observed = np.asarray(observation, np.float32)

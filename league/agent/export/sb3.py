@@ -1,9 +1,9 @@
 """Exports a snapshot as a `.zip` that plain `sb3_contrib.RecurrentPPO.load` opens.
 
 SB3 pickles a policy's class together with its weights. Our class is pickled by value, with the
-parts of `league` that playing needs, so that loading it takes only Stable-Baselines3 and the same
-minor Python version. The `h` of SB3's pair of LSTM states holds the whole `AgentState`, and zeros
-mean an empty history.
+parts of `league` that playing needs. So whoever loads the file needs only Stable-Baselines3 and the
+same minor version of Python. SB3 passes a pair of LSTM states, h and c, from step to step. Here h
+holds the whole `AgentState`, and zeros mean an empty history.
 
 Shape suffixes: B rows, O observation, A actions, P numbers of a packed state.
 """
@@ -137,8 +137,9 @@ def _by_value() -> Iterator[None]:
     """Makes cloudpickle pickle classes and functions of `league` by value inside the block.
 
     Hand-written gradients are left out, because they can't be pickled, and playing never calls
-    them. Cloudpickle remembers each class that it has pickled by value. When it later loads such a
-    class in this process, it would merge it into our own class, so the block makes it forget them.
+    them. Cloudpickle remembers each class that it has pickled by value. If it later loaded a
+    pickled class in this process, it would merge the loaded class into our own class. So the
+    remembered classes are forgotten at the end of the block.
     """
     modules = [
         vars(module) for name, module in list(sys.modules.items()) if name.startswith("league.")
