@@ -11,8 +11,8 @@ from importlib.metadata import EntryPoints
 def entry_points(group: str) -> EntryPoints:
     """Returns the entry points of `group`.
 
-    Settings ask for entry points several times, and reading the metadata of all packages takes tens
-    of milliseconds. So the packages are read only once for each `sys.path`.
+    Reading the metadata of all packages takes tens of milliseconds, and the settings need entry
+    points several times. So the metadata is read only once for each `sys.path`.
     """
     return _read(group, tuple(sys.path))
 

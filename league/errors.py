@@ -1,8 +1,8 @@
 """Defines the tree of errors. A message says what is wrong, gives the value, and says what to do.
 
 Launchers print only the message and exit with `exit_code`: 2 for wrong input, 3 for a full disk,
-4 for damaged data, 6 for a read-only disk, and 1 for all other errors. After a 6, a restart does
-not help. Services send the gRPC code that `league.rpc.status` gives for the class.
+4 for damaged data, 6 for a read-only disk (which a restart does not repair), and 1 for all other
+errors. Services send the gRPC code that `league.rpc.status` lists for the class.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from contextlib import contextmanager
 def nearest(word: str, known: Iterable[str]) -> str:
     """Returns «did you mean 'based'?» if a known word looks like `word`.
 
-    For the name of a snapshot, it suggests the snapshot of the same lineage at the nearest step.
+    If `word` is the name of a snapshot, such as main@50000, the function suggests the snapshot of
+    the same learner at the nearest step.
 
     Args:
         word: the word that was not found.
@@ -90,7 +91,7 @@ class Refused(LeagueError):
 
 
 class Fenced(Refused):
-    """Says that this worker must stop, because a later start of the same worker replaces it."""
+    """Says that this worker must stop, because the same worker was started again later."""
 
 
 class Quarantined(Refused):
@@ -130,13 +131,15 @@ class RankGone(Unavailable):
 
 
 class DataCorrupt(LeagueError):
-    """Says that a file's content does not match its name or card."""
+    """Says that a file's content is damaged: it does not match the digest in the file's name, or
+    the card in its metadata.
+    """
 
     exit_code = 4
 
 
 class VersionMismatch(DataCorrupt):
-    """Says that data was made by another version of the format or the rules."""
+    """Says that data was made with another version of its file format or of the game's rules."""
 
 
 class NumericalFault(LeagueError):

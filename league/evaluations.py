@@ -1,9 +1,10 @@
 """Describes requested evaluations: the clean matches that they need, and the results in the log.
 
-Clean matches are played between frozen players, in pairs on a common seed with swapped seats.
+Clean matches are matches between frozen players. They are played in pairs: both matches of a pair
+have the same seed, and the players swap seats.
 
-An evaluation is done when the log has its matches, no matter when and by which worker they were
-played. Frozen players don't change, so an evaluation never repeats matches that are in the log.
+An evaluation is done as soon as the log has its matches, even if another worker played them long
+ago. Frozen players don't change, so an evaluation never repeats matches that are in the log.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from league.metrics import Measured, wilson_interval
 from league.players import Book, PayoffCell, Player, later_half
 
 Who = str | Mapping[str, float]
-"""A player's name, or the weights of a mixture's members."""
+"""A player's name, or a mixture: names of players with weights."""
 LEAST_SHARE = 1e-9
-"""Smallest share of a mixture's member. A smaller share is a mistake, and products of two such
-shares would underflow.
+"""Smallest share that a member of a mixture may have. A smaller share is probably a mistake, and
+the product of two such shares would underflow.
 """
 FILES = "file"
-"""Replaces the name of the run if a weights file belongs to no run: ``file:0a1b2c3d4e5f@2000``."""
+"""Prefix for the player of a weights file, where an imported snapshot has the name of its run:
+``file:0a1b2c3d4e5f@2000``.
+"""
 PAIRED = "matches come in pairs, one at least for each member of a mixture"
 """Explains why more matches may be played than were asked for."""
 LONGEST = 160
@@ -42,14 +45,14 @@ class EvaluationState(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Requests clean matches of a player against some opponents.
+    """Describes a request for clean matches of a player against some opponents.
 
     Attributes:
         number: position of the request in the log.
         player, opponents: names of frozen players, or mixtures such as "based=3,random=1".
-        matches: how many to play against each opponent.
-        by: who asked.
-        at: Unix seconds.
+        matches: number of matches against each opponent.
+        by: the user who requested the evaluation.
+        at: time of the request, in Unix seconds.
         reason: why the evaluation was cancelled.
     """
 
@@ -65,9 +68,10 @@ class Evaluation:
 
 
 class Target(NamedTuple):
-    """Names two players. They play until the log has `until` of their matches in `book`.
+    """Names two players, and how many of their matches an evaluation needs.
 
-    `until` is even.
+    They play until the log has this number of their matches in `book`. The number, `until`, is
+    even.
     """
 
     player: str
@@ -82,9 +86,9 @@ class OpponentScore:
 
     Attributes:
         matches, wins, draws, losses: counts, without the weights of a mixture.
-        win_rate: the share of matches won, with Wilson's interval. For a mixture, it is the
-            weighted mean over the members. A draw is not a win. Before the first match the share is
-            0, with the interval from 0 to 1.
+        win_rate: the share of matches that the player won, with Wilson's interval. For a mixture,
+            it is the weighted mean over the members. A draw is not a win. Before the first match
+            the share is 0, with the interval from 0 to 1.
         means: the player's statistics per match, weighted like `win_rate`.
     """
 
@@ -99,11 +103,11 @@ class OpponentScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Reports the progress of an evaluation, with its scores in the order of its opponents.
+    """Reports the progress of an evaluation. The scores have the order of its opponents.
 
     Attributes:
-        matches_done: how many of the needed matches are in the log.
-        matches_total: how many matches the evaluation needs.
+        matches_done: number of needed matches that are in the log already.
+        matches_total: number of matches that the evaluation needs.
     """
 
     evaluation: Evaluation
@@ -156,8 +160,8 @@ def members_of(
     """Reads a mixture like `mixture_of`, and replaces each named mixture by its members.
 
     ``main@average`` is the later half of main's active snapshots, all with the same weight.
-    ``league@nash`` is the Nash mixture of the active snapshots. According to the clean matches so
-    far, no active snapshot beats it.
+    ``league@nash`` is the Nash mixture of the active snapshots: the clean matches so far show no
+    active snapshot that beats this mixture.
 
     Args:
         who: as for `mixture_of`.
@@ -191,7 +195,7 @@ def text_of(mixture: Mapping[str, float]) -> str:
 
 
 def pairs_of(share: float, pairs: int) -> int:
-    """Returns how many of `pairs` pairs of matches a member with this share plays, at least 1."""
+    """Divides `pairs` pairs of matches by share: returns a member's number of pairs, at least 1."""
     return max(1, round(share * pairs))
 
 
@@ -247,7 +251,9 @@ def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell])
 
 
 def _meetings(player: str, opponent: str) -> Iterator[tuple[str, str, float]]:
-    """Yields a member of `player`, a member of `opponent`, and their share of the matches."""
+    """Yields each member of `player` with each member of `opponent`, and their share of the
+    matches.
+    """
     for one, weight in mixture_of(player).items():
         for other, its_weight in mixture_of(opponent).items():
             yield one, other, weight * its_weight

@@ -1,6 +1,7 @@
-"""Describes the gates that exploiters must pass, and mains' snapshots too if `admit = "gate"`.
+"""Describes gates: tests that a new snapshot, the candidate, must pass to join the league.
 
-A gate tests a new snapshot, the candidate, in matches against other players, its victims.
+A candidate plays matches against other players, its victims. Exploiters' snapshots always need to
+pass a gate. Snapshots of other learners need to pass a gate if `admit = "gate"` is set.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ class GateState(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class VictimGate:
-    """Tests a candidate against a victim. Wins are the candidate's.
+    """Describes the test of a candidate against a victim, from the candidate's point of view.
 
-    In a test on pairs of matches, `pairs` counts the pairs that scored 0, ½, 1, 1½ and 2. Wins,
-    draws and losses then count the matches of these pairs. In a test on single matches, `pairs` is
-    ().
+    In a test on pairs of matches, `pairs` has the numbers of pairs in which the candidate scored 0,
+    ½, 1, 1½ and 2 points. `wins`, `draws` and `losses` then count the matches of these pairs. In a
+    test on single matches, `pairs` is ().
     """
 
     victim: str
@@ -46,7 +47,7 @@ class VictimGate:
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateGate:
-    """Tests a candidate against its victims one after the other. It must pass all tests.
+    """Describes a candidate's gate: one test after another, all of which it must pass.
 
     Attributes:
         generation: the exploiter's generation. It is None for a main's snapshot, whose only victim
@@ -71,12 +72,12 @@ class CandidateGate:
 
     @property
     def is_exploiters(self) -> bool:
-        """Returns whether the candidate is an exploiter. Otherwise it is a main's snapshot."""
+        """Returns whether the candidate is an exploiter's snapshot, not a main's."""
         return self.generation is not None
 
     @property
     def was_passed_over(self) -> bool:
-        """Returns whether a newer snapshot ended this gate before its first match."""
+        """Returns whether the gate ended without a match, because of a newer snapshot."""
         unplayed = not any(test.matches for test in self.victims)
         return not self.is_exploiters and self.state is GateState.UNDECIDED and unplayed
 

@@ -1,4 +1,7 @@
-"""Makes and parses structured names. No other module splits names."""
+"""Makes and parses structured names. No other module splits names.
+
+A lineage is the series of all snapshots of a learner, and has the name of the learner.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ _GENERATION = rf"(?P<learner>{_LEARNER})\.g(?P<number>[1-9][0-9]{{0,8}})"
 _DIGEST = r"[0-9a-f]{64}"
 _AVERAGE = rf"(?P<lineage>(?:{_NAME}:)?{_NAME})@average"
 NASH = "league@nash"
-"""Name of the league's Nash mixture. A player's name has a number after the @, so no player has
-this name.
+"""Name of the league's Nash mixture. No player can have this name, because the @ in a player's name
+is followed by a number.
 """
 SHOWN = 80
 """Maximum number of characters that an error message quotes from an invalid name."""
@@ -34,10 +37,10 @@ def _matched(pattern: str, name: str, fault: str) -> re.Match[str]:
 
 @dataclass(frozen=True)
 class SnapshotName:
-    """Names a frozen player: ``main@50000`` is ``main`` after 50,000 learner steps.
+    """Names a snapshot, a frozen player: ``main@50000`` is ``main`` after 50,000 learner steps.
 
-    The name of a snapshot of another run begins with that run's name: ``first:main@50000`` has
-    lineage ``first:main``.
+    If a snapshot was imported from another run, its name begins with the name of this run.
+    ``first:main@50000`` has the lineage ``first:main``.
     """
 
     lineage: str

@@ -40,7 +40,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Measured:
-    """Gives a number with its 95 % interval. Unknown ends are NaN."""
+    """Gives a number with its 95 % interval. A bound that is unknown is NaN."""
 
     value: float
     low: float = math.nan
@@ -58,9 +58,9 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
     JASA 22 (1927). Known answers: R. G. Newcombe, Statistics in Medicine 17 (1998), table I.
 
     Args:
-        successes: wins. A draw may count as half a win. Draws vary less, so the interval is then
-            wider than necessary.
-        trials: matches. Without matches the share is unknown, and the interval is (0, 1).
+        successes: number of wins. A draw may count as half a win. The interval is then wider than
+            necessary, because draws vary less.
+        trials: number of matches. Without matches the share is unknown, and the interval is (0, 1).
         confidence: probability that the interval covers the share.
 
     Raises:

@@ -40,7 +40,7 @@ MATCH = (
 )
 PLAYED = ("match_id", "seed", "seat", "outcome", "frames")
 Table = Any
-"""A `pandas.DataFrame`, or a list of dictionaries where pandas is not installed."""
+"""A `pandas.DataFrame`, or a list of dictionaries if pandas is not installed."""
 
 
 @dataclass
@@ -92,17 +92,17 @@ class Film:
 
 
 class Run:
-    """Reads a league and plays matches of its members. `league.open` makes it.
+    """Reads a league and plays matches between its members. `league.open` returns a `Run`.
 
     Each match belongs to a book: train (training matches), eval (clean matches with sampled
     actions) or greedy (clean matches with the likeliest actions).
 
     The first call that needs the matchmaker connects to it, or starts a read-only matchmaker for a
-    finished run. Leave the `with` block, or call `close`, to end this connection. Otherwise it ends
-    together with this object.
+    finished run. The connection ends when the `with` block ends, when `close` is called, or when
+    this object is deleted.
 
-    Every method raises a `LeagueError` with one sentence for a wrong argument, and `Unavailable` if
-    no matchmaker answers.
+    For a wrong argument, every method raises a `LeagueError` with a single sentence. If no
+    matchmaker answers, it raises `Unavailable`.
     """
 
     def __init__(self, league: OpenLeague, blobs: Path | None, game: str | None) -> None:

@@ -1,5 +1,10 @@
 """Defines the league's domain types: frozen values that services, learners and readers share.
 
+A live player is a learner's current weights. A snapshot is a frozen copy of them, and a rival is
+another person's agent. Each match belongs to a book: train (training matches), eval (clean matches
+with sampled actions) or greedy (clean matches with the likeliest actions). Each book has its own
+counts and ratings.
+
 Protobuf stops at the edges: `league.rpc.convert` turns these values into messages and back.
 """
 
@@ -14,7 +19,7 @@ from league.errors import InvalidInput, NotFound, nearest
 from league.ids import average_of, lineage_of
 
 CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference", "rivals")
-"""Categories that a mix of opponents may name, in addition to bots and single rivals."""
+"""Categories that a mix of opponents may name. A mix may also name a bot or a rival."""
 
 
 class PlayerKind(StrEnum):
@@ -48,7 +53,7 @@ class Book(StrEnum):
 
 
 class Refusal(Enum):
-    """Says why a result was refused, for programs. People read the verdict's `reason`."""
+    """Tells programs why a result was refused. `Verdict.reason` tells people."""
 
     NONE = ""
     UNKNOWN_MATCH = "unknown_match"
@@ -67,7 +72,8 @@ class Refusal(Enum):
 class Player:
     """Describes a member of the league.
 
-    `digest` is the sha256 of the weights or of a rival's bundle, "" for bots and live players.
+    `digest` is the sha256 of a player's weights, or of the bundle with a rival's files. It is ""
+    for bots and live players.
     """
 
     name: str
@@ -88,12 +94,12 @@ class Player:
 def newest_snapshot(
     lineage: str, players: Iterable[Player], rated: Iterable[Rating] = ()
 ) -> Player:
-    """Finds the newest frozen weights of a live player.
+    """Finds the newest snapshot of a live player.
 
     Args:
         lineage: name of the live player.
         players: the league's players.
-        rated: ratings of a book. Snapshots with a rated game in the book are preferred.
+        rated: a book's ratings. Snapshots that have played a rated game are preferred.
 
     Raises:
         NotFound: the player has no snapshot yet.
@@ -130,9 +136,10 @@ def name_in_book(
 
 
 def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
-    """Returns the later half, by step, of a lineage's active snapshots. The half is rounded up.
+    """Returns the later half of a learner's active snapshots, ordered by step and rounded up.
 
-    If there is no active snapshot, it raises `NotFound`.
+    Raises:
+        NotFound: the learner has no active snapshot.
     """
     own = [
         player
@@ -147,7 +154,7 @@ def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
 
 
 def averages(players: Iterable[Player]) -> list[str]:
-    """Returns the names of the averages of all mains that have active snapshots."""
+    """Returns names such as ``main@average``, for each main that has active snapshots."""
     lineages = {
         lineage_of(player.name): None
         for player in players
@@ -175,7 +182,7 @@ class Assignment:
 
     @property
     def opponent(self) -> Player:
-        """Returns the player in the learner's opposite seat."""
+        """Returns the player in the other seat than the learner's."""
         return self.seats[1 - self.learner_seat]
 
 
@@ -190,7 +197,9 @@ class SeatResult:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchResult:
-    """Says how an assigned match ended. `outcome` is seat 0's: 1 win, 0.5 draw, 0 loss."""
+    """Says how an assigned match ended. `outcome` is the score of seat 0: 1 for a win, 0.5 for a
+    draw, 0 for a loss.
+    """
 
     match_id: str
     lease_token: str
@@ -221,8 +230,8 @@ class Pairing:
 
     `until` limits the matches of the two players (0: no limit). A pair is leased only while the two
     players have fewer than `until` matches in the book, including the open leases of all workers.
-    With `until`, the seed of a pair follows from `seed` and from the number of pairs of these two
-    players that were leased before.
+    The seed of a pair is derived from `seed` and from the pair's number. With `until`, pairs are
+    numbered over all requests for these two players.
     """
 
     player: str
@@ -244,9 +253,9 @@ class Rating:
     losses: int
     rank: int
     pinned: bool = False
-    """Marks an anchor: an operator fixed the rating."""
+    """Whether an operator has fixed the rating, so that the player serves as an anchor."""
     trend: tuple[float, ...] = ()
-    """Scores after some of the matches, evenly spaced, oldest first."""
+    """The score's history: its values after evenly spaced matches, oldest first."""
 
     @property
     def games(self) -> int:
@@ -258,11 +267,11 @@ class PayoffCell:
     """Counts the matches of `row` against `column`, from the row's point of view.
 
     On request, a cell also has the row's matches and wins in seat 0, the frames, and the row's mean
-    statistics per match. If a match lacks a statistic, it counts as 0 in the mean.
+    statistics per match. A statistic that a match lacks counts as 0 in the mean.
 
-    In games with payoffs, a match pays the row half of the difference between the row's and the
-    column's payoff. `paid` is the sum of these payments, `staked` the sum of their absolute values,
-    and `squares` the sum of their squares.
+    In games with payoffs, the payment of a match is half of the row's lead: the row's payoff minus
+    the column's payoff, divided by 2. `paid` is the sum of the payments, `staked` the sum of their
+    absolute values, and `squares` the sum of their squares.
     """
 
     row: str
@@ -292,7 +301,9 @@ class Incarnation:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchRecord:
-    """Collects all that the log has about a match. `why_json` tells how the opponent was drawn."""
+    """Collects everything that the log has about a match. `why_json` tells how the opponent was
+    drawn.
+    """
 
     assignment: Assignment
     worker: str

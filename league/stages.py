@@ -1,4 +1,7 @@
-"""Describes a learner's curriculum: its stages, the learner's place, and requests of operators."""
+"""Describes a learner's curriculum: its stages, the learner's place, and requests of operators.
+
+A stage sets the learner's opponents and rewards, and the condition that ends it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass
 from league.errors import InvalidInput, NotFound, Refused, nearest
 
 NEXT = "next"
-"""Asks for the stage after the present stage, so no stage may have this name."""
+"""The word that asks for the stage after the present stage. No stage may have this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +29,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class StageRequest:
-    """Carries an operator's request that a learner enter a stage. Only the latest request counts.
+    """Records an operator's request that a learner enter a stage. Only the latest request counts.
 
     `number` is the position of the request in the log.
     """
@@ -39,7 +42,11 @@ class StageRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Gives a learner's place in its curriculum. The learner's checkpoint stores it."""
+    """Gives a learner's place in its curriculum. The learner's checkpoint stores this place.
+
+    `index` is the stage's number, and `since_step` the step at which the stage began. `by_hand` is
+    whether an operator began it. `obeyed` is the log position of the last request that was obeyed.
+    """
 
     index: int = 0
     since_step: int = 0
@@ -81,7 +88,7 @@ def named_stage(status: CurriculumStatus, name: str) -> Stage:
     Raises:
         NotFound: no stage has this name.
         InvalidInput: the learner is in this stage already, or there is no next stage.
-        Refused: the learner's steps are done.
+        Refused: the learner has done all its steps.
     """
     player, stages, now = status.player, status.stages, status.stage
     if status.done:
@@ -106,7 +113,7 @@ def named_stage(status: CurriculumStatus, name: str) -> Stage:
 
 
 def _other(status: CurriculumStatus, stage: Stage) -> Stage:
-    """Returns `stage`, or raises `InvalidInput` if it is active already. An operator may ask for
+    """Returns `stage`, or raises `InvalidInput` if it is the active stage. An operator may ask for
     the active stage only to take back a request that the learner has not obeyed yet.
     """
     if stage == status.stage and (status.asked is None or status.asked.stage == stage.name):
@@ -119,7 +126,7 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
 
     Args:
         curricula: the curricula of all learners.
-        player: the live player, or "" if only one learner has a curriculum.
+        player: the learner's live player. "" means the only learner that has a curriculum.
 
     Raises:
         NotFound: the player has no curriculum.
@@ -138,18 +145,16 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
 
 
 def evidence_after(place: Place) -> int:
-    """Returns the step after which a snapshot's matches count as evidence to end the present stage.
+    """Returns a step. Only matches of later snapshots may end the present stage.
 
-    A stage that an operator began needs new evidence. Otherwise, in a stage that the learner has
-    been through before, the old matches would end it again at once.
+    If an operator began the stage, older matches don't count. If the learner goes back to an
+    earlier stage, they would otherwise end this stage again at once.
     """
     return place.since_step if place.by_hand else -1
 
 
 def checked_stages(stages: Sequence[Stage], index: int) -> None:
-    """Checks that the names of stages differ and that `index` is in range. Otherwise raises
-    `InvalidInput`.
-    """
+    """Raises `InvalidInput` if two stages have the same name, or `index` is out of range."""
     names = [stage.name for stage in stages]
     if len(set(names)) < len(names):
         raise InvalidInput(f"stages need different names: {', '.join(names)}")

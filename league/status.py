@@ -1,4 +1,7 @@
-"""Describes a league's services: workers, shares of opponents, and the matchmaker itself."""
+"""Describes a league's services: the workers, their opponents, and the matchmaker itself.
+
+A mix gives each category of opponents its share of a learner's matches.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ heartbeat every second or two.
 """
 
 STALLED = "progress/stalled_seconds"
-"""Metric: seconds since a worker last made progress, while it sends heartbeats and reports no
-reason to wait.
+"""Metric: seconds since a worker last made progress. It is counted only while the worker sends
+heartbeats and reports no reason to wait.
 """
 
 CORE_WAIT = "evaluator/core_wait_share"
@@ -37,13 +40,11 @@ def at_rest(metrics: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """Gives the share of a player's matches under a mix that goes to a category of opponents.
+    """Says how often a player meets a category of opponents under its current mix.
 
-    `configured` is the share in the settings, `expected` the probability in the next draw, and
-    `realised` the share of the matches drawn so far.
-
-    `expected` is 0 for a category without players. It includes the weight that the setting
-    `adaptive` moves between bots.
+    `configured` is the share that the settings give to the category. `realised` is its share of the
+    matches drawn so far. `expected` is its probability in the next draw: 0 for a category without
+    players, and for a bot with the weight that `matchmaker.adaptive` has adjusted.
     """
 
     player: str
@@ -54,7 +55,7 @@ class Share:
     realised: float
     matches: int
     realised_since: float = 0.0
-    """The realised share of the draws since an operator last changed the mix."""
+    """Like `realised`, but only since an operator last changed the mix."""
     matches_since: int = 0
 
 
@@ -101,8 +102,8 @@ class WorkerStatus:
     metrics: Mapping[str, float]
     open_leases: int
     trouble: str = ""
-    """Says why the worker is in quarantine, or which worker it disagrees with. "" for most
-    workers.
+    """The reason why the worker is in quarantine, or the worker whose results contradict its
+    results. "" for most workers.
     """
     is_quarantined: bool = False
 
@@ -111,7 +112,7 @@ class WorkerStatus:
 class Vitals:
     """Describes the health of a service. Times are Unix seconds.
 
-    `trouble` is the reason why its health is NOT_SERVING.
+    `trouble` is the reason why the health check answers NOT_SERVING, or "".
     """
 
     trouble: str = ""
@@ -125,9 +126,9 @@ class Vitals:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingEpoch:
-    """Gives the share of draws that a book's ratings expect in results after `after_position`.
+    """Says with which draw probability a book's ratings rate the results after `after_position`.
 
-    The share was measured in the `games` games that the book had rated before.
+    The probability is the share of draws in the `games` games that were rated before.
     """
 
     book: Book
@@ -153,12 +154,12 @@ class LeagueStatus:
     pause: Pause | None = None
 
     def is_silent(self, worker: WorkerStatus) -> bool:
-        """Returns whether a worker's heartbeats have stopped although it did not report its end."""
+        """Returns whether a worker has stopped sending heartbeats without reporting its end."""
         heard = max(worker.last_beat_at, self.vitals.started_at)  # a start counts as a heartbeat
         is_late = self.vitals.now - heard > SILENT_SECONDS
         return is_late and worker.activity not in ENDED
 
     def is_running(self, worker: WorkerStatus) -> bool:
-        """Returns whether a worker sent a heartbeat lately and did not report its end."""
+        """Returns whether a worker has sent a recent heartbeat and has not reported its end."""
         is_heard = self.vitals.now - worker.last_beat_at < SILENT_SECONDS
         return is_heard and worker.activity not in ENDED

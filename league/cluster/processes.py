@@ -75,7 +75,8 @@ class RestartPolicy:
     window_seconds: float = 300.0
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
-    """The longest wait. After a full disk, each wait is this long, and the restart does not count.
+    """The longest wait before a restart. If a process ended because of a full disk, the wait always
+    has this length, and the restart does not count toward `limit`.
     """
 
     def delay(self, times: deque[float], now: float) -> float | None:
@@ -208,9 +209,9 @@ class ProcessGroup:
         specs: the processes, in the order of starting.
         policy: how processes restart.
         say: shows a sentence to the user. `is_trouble` marks problems.
-        started: receives a process's name and id after each start.
-        has_finished: whether a process that ended with exit code 0 has done its work. Otherwise it
-            was stopped from outside.
+        started: receives the name and the id of a process after each start.
+        has_finished: says whether a process that ended with exit code 0 has done all its work.
+            Otherwise somebody stopped it.
     """
 
     def __init__(

@@ -34,11 +34,13 @@ _LAST_LOOK_SECONDS = 0.5  # short, because stopping takes less than 10 s in all
 _UNHURRIED_SECONDS = 60.0  # for each task that is left when a run's steps are done
 _STOPPED_BY_SECONDS = 7.0  # from Ctrl-C until the curves must be done, because a summary follows
 STOP_WORKER_SECONDS = 7.0
-"""How long learner and evaluator have to stop. A learner takes up to 6 s to save."""
+"""Time for the learners and evaluators to stop. A learner takes up to 6 s to save."""
 DRAIN_SECONDS = 1800.0
-"""How long the evaluator has to finish its queue after the last step."""
+"""Time for the evaluator to play the matches in its queue after the last training step."""
 SPEND_SECONDS = 90.0
-"""How long the evaluator has to spend its remaining budget once its queue is empty."""
+"""Time for the evaluator, once its queue is empty, to play the matches that are left of its budget
+(`evaluator.matches_per_snapshot`).
+"""
 HANG_SECONDS = 300.0
 """A worker counts as hanging after this time without a heartbeat or without progress. Its leases
 have expired by then, and the worker is restarted. A thread of the worker sends the heartbeats, even
@@ -355,8 +357,8 @@ class Supervisor:
         )
 
     def _await_drawing(self, seconds: float, *, is_hurried: bool = False) -> None:
-        """Waits up to `seconds` for the curves. If they take longer, or Ctrl-C comes, their process
-        keeps running. With `is_hurried` it is killed.
+        """Waits up to `seconds` for the process that draws the curves. If the process takes longer,
+        or Ctrl-C comes, it keeps running. With `is_hurried`, it is killed at once.
         """
         if self._drawing is None:
             return

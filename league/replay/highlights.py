@@ -1,4 +1,8 @@
-"""Lists matches that people should see first, in a file that the evaluator writes into a run."""
+"""Lists matches that people should see first, in a file that the evaluator writes into a run.
+
+A live match is a match of any two players. The evaluator keeps such a match every few seconds, for
+people who watch the league. A milestone is a snapshot that the evaluator tests more thoroughly.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,14 @@ from league.runs.files import open_file, write_whole
 
 FILE = Path("evaluator") / "highlights.json"
 LIVE, RALLY, LONGEST, CLOSEST, WIN = "live", "rally", "longest", "closest", "win"
-"""Kinds: live matches, the match in which both players hit most, the longest match of a game
-without hits, the closest decided match, and a milestone's win over a hard bot.
+"""The kinds of highlights: a live match, the match in which both players hit most, the longest
+match (in games without hits), the closest match that one player won, and a milestone's win over a
+bot that it seldom beats.
 """
 LIVES = 20
-"""How many live matches are listed at most. The newest are kept."""
+"""Largest number of live matches in the list. The newest are kept."""
 WINS = 50
-"""How many wins are listed at most. The newest are kept."""
+"""Largest number of wins in the list. The newest are kept."""
 _MOST_BYTES = 2**20
 _Word = Annotated[str, Field(max_length=500)]
 
@@ -30,13 +35,13 @@ class Highlight(BaseModel):
 
     Attributes:
         kind: one of the kinds above.
-        match_id: the match, whose replay the run keeps.
+        match_id: the id of the match. The run keeps its replay.
         names: the players by seat.
         winner: the player that won, "" after a draw.
         words: what is special about it.
-        value: among matches of the same `place`, a match with a larger value is better. For a win,
-            it is the share of matches that the milestone did not win against the bot. For a live
-            match, it is 1 if its replay is kept for no other reason, else 0.
+        value: how good the highlight is, compared with others of the same `place`. For a win, it is
+            the share of the milestone's matches against this bot that it did not win. For a live
+            match, it is 1 if its replay is kept only because it is listed here, else 0.
         at: when the match ended, in Unix seconds.
     """
 
@@ -51,14 +56,14 @@ class Highlight(BaseModel):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Returns the kind, with the winner for a win and with the match id for a live match. The
-        list has only the best highlight of each place.
+        """Returns the key of the highlight's place in the list, where each place has only the best
+        highlight. It is the kind, with the winner for a win and the match id for a live match.
         """
         return self.kind, {WIN: self.winner, LIVE: self.match_id}.get(self.kind, "")
 
     @property
     def is_passing(self) -> bool:
-        """Returns whether the run keeps the match only as long as it is listed."""
+        """Returns whether the replay is kept only as long as the list has this highlight."""
         return self.kind == LIVE and self.value == 1.0
 
 
@@ -66,7 +71,9 @@ _FILE = TypeAdapter(list[Highlight])
 
 
 def read_highlights(run_dir: Path) -> list[Highlight]:
-    """Returns the highlights of a run, the oldest first, and [] for a damaged file."""
+    """Returns the highlights of a run, the oldest first. Returns [] if the file is missing or
+    damaged.
+    """
     try:
         with open_file(run_dir / FILE, _MOST_BYTES) as file:
             return _FILE.validate_json(file.read())
@@ -77,11 +84,11 @@ def read_highlights(run_dir: Path) -> list[Highlight]:
 def add_highlights(
     run_dir: Path, new: Iterable[Highlight]
 ) -> tuple[list[Highlight], list[Highlight]]:
-    """Adds highlights to a run's list. A highlight replaces the listed highlight of its place only
-    if it is better. Several processes may call this at once.
+    """Adds highlights to a run's list. If the list has a highlight of the same place, the better
+    highlight stays. Several processes may call this at once.
 
     Returns:
-        The whole list, and the live matches and wins that are too old for it.
+        The whole list, and the live matches and wins that were removed because they are too old.
     """
     file = run_dir / FILE
     file.parent.mkdir(exist_ok=True)

@@ -70,7 +70,8 @@ class Contender:
 
     Attributes:
         digest: digest of the weights, "" for bots.
-        bot: a bot that the game has to play again, "" if the replay has its actions.
+        bot: the name of a bot whose actions are not in the replay, so that the game has to play it
+            again. "" if the replay has the actions of this seat.
     """
 
     name: str

@@ -15,8 +15,8 @@ from league.replay.match import Replay, final_digest
 class Playback:
     """Plays a replay again and checks its end. Use it as a context manager.
 
-    By default it makes the game of the replay's recipe, and closes this game at the end. A given
-    `game` of the same recipe stays open, and can play the next replay.
+    By default it makes the game of the replay's recipe, and closes this game at the end. If `game`
+    is given, it must have the same recipe. It stays open, and can play the next replay.
 
     Raises:
         DataCorrupt: the replay is not of this game.
@@ -58,8 +58,8 @@ class Playback:
                 ) from None
 
     def moments(self) -> Iterator[int]:
-        """Yields each frame's number, from 0 to the last frame before the end. At each yield the
-        game is in that frame's state.
+        """Yields the number of each frame from 0 on, without the end of the match. At each yield,
+        the game shows the state at the beginning of the frame.
 
         Raises:
             DataCorrupt: the match does not end as recorded.
@@ -98,14 +98,14 @@ def _otherwise(what: str) -> DataCorrupt:
 
 
 def end_frame(game: BatchedGame, last: dict[str, Any]) -> dict[str, Any]:
-    """Returns the end of the match in row 0 as a frame.
+    """Returns a frame that shows the end of the match in row 0.
 
-    If the game keeps no last frame, the result is the frame before, with the final payoffs and the
-    number of frames.
+    Some games don't keep the state after the last step. Then the function returns a copy of the
+    frame before that step, and puts in the final payoffs and the final frame number.
 
     Args:
         game: the game right after the match's last step.
-        last: the frame before.
+        last: the frame before the last step.
     """
     if (end := game.final_frame(0)) is not None:
         return end

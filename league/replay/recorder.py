@@ -21,27 +21,29 @@ from league.replay.match import Contender, Recipe, Replay, final_digest
 
 @dataclass(frozen=True, kw_only=True)
 class Bout:
-    """Describes a match to be played: its seats and its seed.
+    """Describes a match that is still to be played: the players in its seats, and its seed.
 
-    `bots` are numbers of bots, as in `BatchedGame.bots_N2`.
+    `bots` has the number of the bot in each seat, as in `BatchedGame.bots_N2`.
     """
 
     seats: tuple[Contender, Contender]
     bots: tuple[int, int] = (EXTERNAL, EXTERNAL)
     seed: int
     pupil: str = ""
-    """Player that `league.contest.matches` slows down or disturbs, "" for none."""
+    """The player that `play_bouts` (in `league.contest.matches`) slows down, or that it makes press
+    wrong keys. Recordings of this player teach an imitator. "" if there is no such player.
+    """
 
     def match_id(self, recipe: Recipe) -> str:
-        """Returns 32 hexadecimal digits, the same for the same players, game and seed."""
+        """Returns 32 hexadecimal digits, which depend on the players, the game and the seed."""
         text = f"{recipe} {self}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class BatchRecorder:
-    """Keeps the actions in all rows of `game` from each match's first frame on.
+    """Keeps the actions in all rows of `game`, for each match from its first frame on.
 
-    Call `note` for every frame. `finish` gives the match that ended in a row.
+    Call `note` for every frame. `finish` returns the match that has just ended in a row.
     """
 
     def __init__(self, game: BatchedGame, recipe: Recipe) -> None:
@@ -57,7 +59,7 @@ class BatchRecorder:
     def note(
         self, actions_N2A: NDArray[np.uint8], legal_N2A: NDArray[np.bool_] | None = None
     ) -> None:
-        """Notes the frame just played.
+        """Stores the frame that was just played.
 
         Args:
             actions_N2A: the actions of the caller's seats in this frame.
@@ -84,14 +86,14 @@ class BatchRecorder:
     def finish(
         self, row: int, bout: Bout, disturbed: tuple[tuple[int, int, int], ...] = ()
     ) -> Replay:
-        """Returns the match that ended in `row` in the last noted frame.
+        """Returns the match that ended in `row` in the last frame.
 
-        If the game doesn't report a bot's actions, the match names the bot, which plays again in a
-        playback.
+        Some games don't report the actions of their bots. Then the replay has only the bot's name,
+        and the bot has to play again whenever the replay is played.
 
         Args:
             row: the row.
-            bout: the bout that was played in it.
+            bout: the match that was played in this row.
             disturbed: as in `Replay`.
         """
         game = self._game
@@ -134,19 +136,19 @@ class MatchRecorder:
     _decisions: list[tuple[NDArray[np.uint8], int]] = field(default_factory=list)
 
     def note(self, actions_2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Notes the actions that the seats are about to hold for `frames` frames."""
+        """Stores the actions that the seats are about to hold for `frames` frames."""
         self._decisions.append((np.packbits(actions_2A), frames))
 
     def finish(
         self, outcome: float, final: str, should_stop: Callable[[], bool] = lambda: False
     ) -> Replay:
-        """Returns the match as a replay. It is played again to write down the actions of bots.
+        """Returns the match as a replay, after playing it again to record the actions of bots.
 
         Args:
             outcome: seat 0's outcome: 1 for a win, ½ for a draw, 0 for a loss.
             final: the match's `final_digest`.
-            should_stop: asked before each decision and while a hosted game waits. True ends the
-                work.
+            should_stop: asked before each decision, and while the game waits for its server. If it
+                returns True, the work ends.
 
         Raises:
             DataCorrupt: the match ends differently when it is played again.

@@ -1,4 +1,4 @@
-"""Defines alarms: rules over a learner's measurements that say when a training run looks wrong.
+"""Defines alarms: rules that notice in a learner's measurements when a training run looks wrong.
 
 The learner raises alarms as it runs, and the terminal view shows them. `bin/league doctor` finds
 them in the files of a finished run. The thresholds are chosen so that a healthy run raises no
@@ -22,18 +22,19 @@ policy is then 99.7 % certain of each key, and sampled play explores nothing. A 
 ENTROPY_LOW: Final = 0.1
 """A lower share gets a warning from `bin/league doctor`, although it raises no alarm."""
 ENTROPY_UPDATES: Final = 10
-"""Number of updates in a row with such a low entropy. A single minibatch proves nothing."""
+"""The alarm needs such a low entropy in this many updates in a row. A single update proves nothing.
+"""
 EXPLAINED_VARIANCE: Final = -0.05
-"""A lower explained variance raises an alarm. A critic that predicts a constant has 0, and only a
-worse critic is in trouble.
+"""A lower explained variance raises an alarm. A critic that always predicts the same value has 0,
+so the alarm means that the critic is worse than a constant.
 """
 EXPLAINED_UPDATES: Final = 30
-"""Number of latest updates over which the explained variance is averaged. At the start, it is below
-0 for a few updates, until the critic has seen its first returns.
+"""Number of latest updates over which the explained variance is averaged. A single update says too
+little: the first values are below 0, until the critic has seen its first returns.
 """
 KL_FACTOR: Final = 3.0
 """The limit of the KL divergence, as a multiple of `learner.desired_kl`. The adaptive learning rate
-allows a multiple of 1.5, and recovers from it.
+corrects a divergence above 1.5 times `learner.desired_kl` by itself.
 """
 KL_LARGEST: Final = 0.1
 """The limit of the KL divergence if `learner.desired_kl` is not set. With the usual settings, PPO
@@ -42,27 +43,32 @@ moves the policy by 0.01 to 0.03 per update. If the mean is several times as lar
 """
 KL_UPDATES: Final = 10
 STREAKS: Final = {"never_won": 300, "always_won": 500, "term_silent": 500}
-"""Matches in a row after which an alarm begins. For `never_won`, all of them are lost: an agent
-that wins 1 % of its matches loses 300 in a row once in 20 times, and a laptop run that learns loses
-its first hundred matches. For `always_won`, all are won: there is nothing left to learn, or the
-game counts wrongly. For `term_silent`, a weighted reward term is always 0: the term is broken or
-out of reach.
+"""Number of matches in a row after which each of these alarms begins.
+
+- `never_won`: all matches were lost. An agent that wins 1 % of its matches loses 300 in a row with
+  a probability of 5 %. A run of the preset `laptop` loses its first hundred matches, although it
+  learns.
+- `always_won`: all matches were won. There is nothing left to learn, or the game counts wrongly.
+- `term_silent`: a reward term with a weight was always 0. The term is broken or out of reach.
 """
 STREAK_UPDATES: Final = 20
-"""Updates that a streak must span. Games of a few moves end hundreds of matches in a single update,
-before anything could be learnt.
+"""Number of updates that such a streak must span. In a game of a few moves, hundreds of matches end
+in a single update, before the agent could learn anything.
 """
 DOMINANT_SHARE: Final = 0.8
-"""Share of the absolute reward. If a single weighted term has more, the other terms have no effect.
+"""A reward term with more than this share of the absolute reward raises an alarm, because the other
+terms then have hardly any effect.
 """
 OUTCOME_TERMS: Final = ("win", "payoff")
-"""Terms that may carry the whole reward, because the match is about them."""
+"""Reward terms that may make up the whole reward, because they are the goal of the game."""
 DOMINANT_MATCHES: Final = 300
 QUIET_UPDATES: Final = 10
-"""An alarm is over after this many updates without its cause, so that it does not flicker."""
+"""An alarm ends after this many updates without its cause. A shorter time would make it flicker."""
 PREFIX: Final = "alarm/"
 CLIPPED: Final = "clipped/"
-"""Prefix of metrics. Each counts how often an update clipped one number of the observation."""
+"""Prefix of metrics that count clipping: how often a number of the observation was clipped in an
+update.
+"""
 
 KINDS: Final = {
     "entropy_collapse": (
@@ -111,14 +117,14 @@ KINDS: Final = {
         "The metric {subject} is not a finite number: the run may be broken.",
     ),
 }
-"""A few words and a sentence for each kind of alarm."""
+"""Title and sentence for each kind of alarm."""
 
 
 class Alarm(NamedTuple):
-    """Describes a problem.
+    """Describes a problem of a training run.
 
-    `subject` is an opponent, a term or a metric. For an observation it is the text
-    AGENT/INDEX/LOW/HIGH, and for the run itself "".
+    `subject` says where the problem is. It is an opponent, a reward term, a metric, the text
+    AGENT/INDEX/LOW/HIGH for a number of the observation, or "" for the run as a whole.
     """
 
     kind: str
@@ -127,17 +133,19 @@ class Alarm(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The metric that carries it in a heartbeat: alarm/KIND or alarm/KIND/SUBJECT."""
+        """The name of the metric by which a heartbeat reports the alarm: alarm/KIND or
+        alarm/KIND/SUBJECT.
+        """
         return PREFIX + "/".join(part for part in (self.kind, self.subject) if part)
 
     @property
     def title(self) -> str:
-        """A few words."""
+        """A few words for the alarm."""
         return self._filled(KINDS[self.kind][0])
 
     @property
     def sentence(self) -> str:
-        """The measurement, and what to do."""
+        """A sentence with the measurement and with advice."""
         return self._filled(KINDS[self.kind][1])
 
     def _filled(self, text: str) -> str:
@@ -157,7 +165,7 @@ def of_metrics(metrics: Mapping[str, float]) -> list[Alarm]:
 
 
 def largest_entropy(action_kind: str, action_size: int) -> float:
-    """Returns the entropy of uniform play, which is an upper bound if some choices are forbidden.
+    """Returns the entropy of uniform play. If some choices are forbidden, it is an upper bound.
 
     Args:
         action_kind: ``choice`` for a single choice among all actions, otherwise free keys.
@@ -170,7 +178,9 @@ def largest_entropy(action_kind: str, action_size: int) -> float:
 
 
 def largest_share(absolute: Mapping[str, float]) -> tuple[str, float]:
-    """Returns the term with the largest absolute sum and its share, 0 if nothing was paid."""
+    """Returns the term with the largest absolute sum, and this sum's share of all absolute sums.
+    The share is 0 if all sums are 0.
+    """
     total = sum(absolute.values())
     term = max(absolute, key=lambda name: absolute[name], default="none")
     return term, absolute[term] / total if total > 0 else 0.0
@@ -186,8 +196,8 @@ class MatchFacts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateFacts:
-    """Keeps the measurements of an update. `weights` are the weights of the reward terms in its
-    rollout.
+    """Keeps the measurements of an update. `weights` are the weights that the reward terms had in
+    the update's rollout.
     """
 
     step: int

@@ -25,9 +25,9 @@ METADATA_KEY = "kumite"
 """Key of a snapshot's format and card in the metadata of its weights."""
 MOST_HEADER_BYTES = 2**20
 PART_BYTES = 2**18
-"""Most bytes of a blob in a message."""
+"""Largest part of a blob, in bytes, that fits in a single message."""
 MOST_BYTES = 2**30
-"""The largest blob. The largest agents have some 50 MB."""
+"""Size of the largest blob, in bytes. The largest agents have some 50 MB."""
 
 
 class BlobFolder:

@@ -26,7 +26,7 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
 
     Args:
         content: bytes, or text, which is written as UTF-8.
-        private: whether only its owner may read it, even while it is being written.
+        private: whether only the owner may read the file, even while it is being written.
 
     Raises:
         InvalidInput: the file can't be made there.
@@ -109,7 +109,9 @@ def open_file(path: Path, most_bytes: int) -> BufferedReader:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Returns the content of JSON. Raises `ValueError`, also if it is nested too deeply."""
+    """Returns the value that JSON text describes. Raises `ValueError` if the text is not JSON, or
+    is nested too deeply.
+    """
     try:
         return json.loads(text)
     except RecursionError:
@@ -117,14 +119,14 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def first_fault(error: ValidationError) -> str:
-    """Returns the first fault of values from outside, in a few words."""
+    """Describes pydantic's first error in a few words."""
     first = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Returns the object in a file, {} without the file. Raises `DataCorrupt` if it is not an
-    object.
+    """Returns the JSON object in a file, or {} if there is no file. Raises `DataCorrupt` if the
+    file holds anything else.
     """
     try:
         with open_file(path, MOST_JSON_BYTES) as file:

@@ -70,7 +70,7 @@ def checked_run(run_dir: Path) -> Path:
 
 
 def database_of(run_dir: Path) -> Path:
-    """Returns the run's log. Raises `NotFound` while it is missing."""
+    """Returns the path of the run's log, a database. Raises `NotFound` while it is missing."""
     database = run_dir / DATABASE
     if not database.exists():
         raise NotFound(f"{run_dir} has no league.db yet, wait for its start")
@@ -78,7 +78,7 @@ def database_of(run_dir: Path) -> Path:
 
 
 def lock_of(database: Path) -> Path:
-    """Returns the file that the writer of a log locks. A matchmaker writes its address there."""
+    """Returns the file that a log's writer locks. A matchmaker also writes its address there."""
     file = database.resolve()  # a symbolic link leads to the same lock
     return file.with_name(f"{file.name}.lock")
 
@@ -87,8 +87,8 @@ def live_address(run_dir: Path) -> str | None:
     """Returns the address of the matchmaker that serves the folder's own log, if its port answers.
 
     The matchmaker locks the file that holds its address. The kernel frees this lock when the
-    matchmaker's process dies, and no process locks the file's copy in a copied folder. So an
-    address from a copied folder, or from a killed process, is never used.
+    matchmaker's process dies. If the whole folder is copied, the copy of the file is not locked. So
+    the address of a killed process, or the address in a copied folder, is never used.
     """
     try:
         with open_file(lock_of(run_dir / DATABASE), LONGEST_ADDRESS) as file:
@@ -105,10 +105,10 @@ def live_address(run_dir: Path) -> str | None:
 
 
 def named_run(argument: Path | None, option: Path | None = None) -> Path:
-    """Returns the run folder of an argument or of an option, or else the newest run.
+    """Returns the run folder that a command's argument or option names, or else the newest run's.
 
     Raises:
-        InvalidInput: both are given.
+        InvalidInput: the argument and the option are both given.
         NotFound, VersionMismatch: the folder is not a run of this version.
     """
     if argument is not None and option is not None:

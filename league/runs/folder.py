@@ -26,7 +26,7 @@ from league.settings.file import HEADING, dump_toml
 from league.settings.presets import Tables, load_preset, merge, read_tables
 
 _OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}
-"""Possible content of a folder in which an earlier start failed."""
+"""Names that may be in the folder of a run whose earlier start failed."""
 
 
 def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
@@ -41,7 +41,7 @@ def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Keeps the command line's part of a run's settings."""
+    """Keeps the flags of the command line that choose a run and its settings."""
 
     preset: str | None = None
     config: Path | None = None
@@ -50,7 +50,7 @@ class Request:
 
 
 class RunFolder:
-    """Keeps an opened and locked run. Use it as a context manager."""
+    """Represents a run that is open and locked. Use it as a context manager."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class RunFolder:
         return self.path / "logs" / f"{process}.log"
 
     def port(self, service: str) -> int:
-        """Returns the service's port: the port of its last start if it is free, else a new port."""
+        """Returns a port for the service: the port of its last start if free, or a new port."""
         file = self.path / "ports.json"
         ports: dict[str, int] = read_json(file)
         configured = ports.pop(service, 0)

@@ -19,15 +19,15 @@ Row = dict[str, str]
 
 
 class Series(NamedTuple):
-    """Keeps a metric over the learner's rising steps."""
+    """Keeps the values of a metric, in the order of the learner's steps."""
 
     steps: NDArray[np.int64]
     values: NDArray[np.float64]
 
 
 GAP = 10.0
-"""A multiple of the usual distance between two points. If two points are farther apart, nothing is
-known about the values between them.
+"""If the distance between two points is more than this multiple of the usual distance, there is a
+gap: nothing is known about the values between them.
 """
 
 
@@ -46,8 +46,8 @@ def broken(
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Returns the rows of a run's CSV, [] without the file. Comments and an incomplete last row are
-    left out.
+    """Returns the rows of a run's CSV, or [] if there is no file. It leaves out comments and an
+    incomplete last row.
 
     Raises:
         DataCorrupt: the file is not a table.
@@ -63,8 +63,8 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def read_scalars(folder: Path) -> dict[str, Series]:
-    """Returns all scalars of the TensorBoard files in `folder`. Steps that a resumed run repeated
-    are returned once.
+    """Returns all scalars of the TensorBoard files in `folder`. If a resumed run repeated a step,
+    the step is returned only once.
     """
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -89,9 +89,10 @@ def _without_repeats(events: list) -> Series:
 
 
 def read_updates(learner: Path, weights: Callable[[int], Mapping[str, float]]) -> list[UpdateFacts]:
-    """Reads a learner's history from its files, as `league.runs.alarms` needs it.
+    """Reads a learner's history from its files, for the alarms of `league.runs.alarms`.
 
-    Each match gets the mean reward terms of its rollout, because the file has only these means.
+    The files have only the mean reward terms of a rollout, so each match of a rollout gets these
+    means.
 
     Args:
         learner: the learner's folder.

@@ -97,9 +97,9 @@ def read_tables(path: Any) -> Content:
 def merge(below: Tables, above: Tables) -> None:
     """Lays `above` over `below`, in place.
 
-    Usually a table in `above` replaces the whole setting (``reward_weights``). In two kinds of
-    settings, entries that `above` does not give are kept: in a table of tables
-    (``[matchmaker.mixes]``), and in a setting whose type is a settings class.
+    Usually a table in `above` replaces the whole table in `below` (such as ``reward_weights``). Two
+    kinds of tables are merged instead, so that entries which only `below` has are kept: tables of
+    tables (such as ``[matchmaker.mixes]``), and settings whose type is a settings class.
     """
     classes = section_classes()
     for section, values in above.items():
@@ -115,6 +115,6 @@ def merge(below: Tables, above: Tables) -> None:
 
 
 def known_near(word: str, known: Iterable[str]) -> str:
-    """Returns the known name that is most like `word`, as a question, or else all known names."""
+    """Returns a question with the known name that is most like `word`, or else lists all names."""
     known = sorted(known)
     return nearest(word, known) or f"known are {', '.join(known)}"
