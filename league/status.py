@@ -43,8 +43,8 @@ class Share:
     """Says how often a player meets a category of opponents under its current mix.
 
     `configured` is the share that the settings give to the category. `realised` is its share of the
-    matches drawn so far. `expected` is its probability in the next draw: 0 for a category without
-    players, and for a bot with the weight that `matchmaker.adaptive` has adjusted.
+    matches drawn so far. `expected` is its probability in the next draw. This is 0 for a category
+    without players, and takes into account how `matchmaker.adaptive` changes the weights of bots.
     """
 
     player: str

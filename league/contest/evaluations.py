@@ -38,7 +38,7 @@ def ask(
         player: a member, a mixture or a weights file.
         against: opponents, by default every bot.
         matches: matches against each opponent. An odd number is rounded up.
-        book: the kind of matches.
+        book: the kind of matches: with sampled actions (eval) or with the likeliest (greedy).
         game: the flag `--game`.
         wait: whether to wait until the matches have been played, and then print the report.
         as_json: whether to print the report as JSON.
@@ -76,7 +76,7 @@ def ask(
 
 
 def _in_league(league: League, client: MatchmakerClient, who: str, game: str | None) -> str:
-    """Returns a name or a mixture, in which players of the league replace weights files."""
+    """Returns a name or a mixture, after replacing each weights file by a player of the league."""
     shares: dict[str, float] = {}
     for name, share in mixture_of(who).items():
         known = _registered(league, client, Path(name), game) if name.endswith(SUFFIX) else name
@@ -85,10 +85,11 @@ def _in_league(league: League, client: MatchmakerClient, who: str, game: str | N
 
 
 def _registered(league: League, client: MatchmakerClient, file: Path, game: str | None) -> str:
-    """Returns the player with a file's weights. If the league has no such player, registers one.
+    """Returns the name of the player that has a file's weights, after registering the player if the
+    league does not have it.
 
-    A new player is held out of all training, like the players of `import`. Its weights are uploaded
-    if the league is named by its address, and otherwise copied to the run's folder.
+    A new player is held out of all training, like the players of `bin/league import`. Its weights
+    are uploaded if the league is named by its address, and otherwise copied to the run's folder.
     """
     from league.agent.snapshot import load_snapshot
 

@@ -27,7 +27,9 @@ class Export:
 
 
 def format_of(path: Path) -> str:
-    """Returns the format that a path's ending means. Raises `ConfigError` for other endings."""
+    """Returns the format whose files have this path's ending. Raises `ConfigError` if no format
+    has it.
+    """
     for name, ending in FORMATS.items():
         if ending == path.suffix.lower():
             return name
@@ -43,11 +45,11 @@ def export(
         finder: finds the player.
         player: a snapshot, a live player or a weights file. For ai2 it may be a mixture.
         out: the file or folder to write.
-        format: a name in `FORMATS`, by default the format that the ending of `out` means.
+        format: a name in `FORMATS`. By default, the ending of `out` decides.
         greedy: whether an agent for ai2 takes the likeliest keys instead of sampling.
 
     Raises:
-        ConfigError: the ending of `out` means no format.
+        ConfigError: no format has the ending of `out`.
         InvalidInput: the player has no weights, or doesn't suit the format.
         NotFound: there is no such player.
         VersionMismatch: the game's rules have changed.

@@ -1,4 +1,7 @@
-"""Imports snapshots of another run into a running league, as anchors with fixed ratings."""
+"""Imports snapshots of another run into a running league.
+
+Their ratings stay fixed there, so that they anchor the scale of the other ratings.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,8 @@ def import_snapshots(
         source: the folder of the other run.
         patterns: names of snapshots, or shell patterns.
         prefix: beginning of the names in this league, by default the source folder's name.
-        sample: whether learners meet the snapshots too. Otherwise only the evaluator does.
+        sample: whether learners train against the snapshots too. Otherwise only the evaluator plays
+            them.
 
     Returns:
         The snapshots, best first.

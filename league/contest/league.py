@@ -31,15 +31,18 @@ if TYPE_CHECKING:  # gRPC and pydantic take a quarter of a second to load
 ROLE = "operator"  # a user who can read the run's tokens could use the strongest token anyway
 WAIT_SECONDS = 10.0
 SAID_SECONDS, IDLE_SECONDS = 10.0, 60.0
-"""While a command waits for a matchmaker to open a run's database: the time between two messages
-about the wait, and the time without any use of the processor after which the command gives up.
+"""A command waits while a matchmaker opens a run's database. It reports the wait every
+`SAID_SECONDS`. It gives up when the matchmaker's process has not used the processor for
+`IDLE_SECONDS`.
 """
 STOP_SECONDS = 5.0
 
 
 @dataclass
 class League:
-    """Holds the flags that name a league. Without address and folder, they mean the newest run."""
+    """Holds the flags that name a league: by address or by run folder. Without both, the league is
+    the newest run.
+    """
 
     address: str | None = None
     run_dir: Path | None = None
@@ -97,7 +100,7 @@ class League:
         league.
 
         Args:
-            then: the user's next step once the league runs again, for the message.
+            then: what the user should do once the league runs again, for the message.
         """
         if not self.address and finding.live_address(self.folder()) is None:
             raise Refused(

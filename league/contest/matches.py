@@ -1,5 +1,8 @@
 """Plays many matches at once and records each as a replay.
 
+A match that is still to be played is called a bout. Its pupil, if it has one, is the player whose
+recorded actions an agent learns to imitate.
+
 Shape suffixes: N rows (matches at once), F frames, 2 seats of a match, A action width.
 """
 
@@ -27,7 +30,7 @@ from league.replay.recorder import keys_for_decision
 ROWS = 64
 """Number of matches at once. More matches at once cost memory and gain little speed."""
 SHORTEST, LONGEST = 2, 12
-"""Smallest and largest number of frames that a mistake lasts (see `play_bouts`)."""
+"""Smallest and largest length of a pupil's mistake, in frames (see `play_bouts`)."""
 
 
 def paired(
@@ -38,7 +41,7 @@ def paired(
     seed: int,
     pupil: str = "",
 ) -> list[Bout]:
-    """Makes matches of two players, who play each seed twice with swapped seats.
+    """Makes matches of two players. They play each seed twice, with swapped seats.
 
     If a player meets itself, each match has its own seed, because swapped seats would repeat the
     match.
@@ -47,8 +50,8 @@ def paired(
         first, second: the players.
         bots: for each player, the index of a bot, or `EXTERNAL`.
         matches: the number of matches.
-        seed: the first seed. The others count up from it.
-        pupil: name of the player that `play_bouts` slows down or disturbs.
+        seed: the first seed. Each further seed is larger by 1.
+        pupil: name of the player that `play_bouts` slows down or makes err, or "".
     """
     one = Bout(seats=(first, second), bots=bots, seed=seed, pupil=pupil)
     if (first, bots[0]) == (second, bots[1]):
@@ -70,16 +73,16 @@ def play(
     disturb: float = 0.0,
     rows: int = ROWS,
 ) -> Iterator[Replay]:
-    """Plays bouts of members, like `play_bouts`.
+    """Plays matches of members, like `play_bouts`.
 
     Args:
         settings: the game.
-        members: all members that play in the bouts.
+        members: all members that play in these matches.
         bouts, seed, greedy, failures, disturb, rows: as for `play_bouts`.
-        pace: frames for which a bout's `pupil` holds its keys, if the pupil is a bot.
+        pace: number of frames for which a pupil holds its keys, if the pupil is a bot.
 
     Raises:
-        InvalidInput: the networks have different frame skips.
+        InvalidInput: the networks hold their decisions for different numbers of frames.
     """
     frame_skip, of_digest = pace_of(settings, members, pace), {one.digest: one for one in members}
 
@@ -111,7 +114,8 @@ def pace_of(settings: GameSettings, members: Sequence[Member], pace: int = 1) ->
     networks.
 
     Raises:
-        InvalidInput: a network doesn't play this game, or the networks and `pace` differ.
+        InvalidInput: a network doesn't play this game, or the networks differ from each other or
+            from `pace` in the number of frames between decisions.
     """
     skips = {}
     for member in members:
@@ -137,7 +141,7 @@ def bouts_of(
         first, second: the players or mixtures.
         matches: the number of matches.
         seed: the first seed.
-        errs: whether the first player is the pupil of the bouts.
+        errs: whether the first player is the pupil in all matches.
 
     Returns:
         The matches, in the order of their seeds.
@@ -174,29 +178,29 @@ def play_bouts(
 ) -> Iterator[Replay]:
     """Plays all bouts, `rows` at once, and yields each match at its end, except failed matches.
 
-    The result depends only on the arguments, unless rivals play.
+    The result depends only on the arguments, unless rivals (other people's agents) play.
 
-    An agent that learns only from recordings sees only the situations of the recorded player, and
-    does not learn how to recover from its own mistakes. `disturb` therefore makes the recorded
-    player (the pupil) make mistakes, which are marked so that the agent does not learn them (DART,
-    arXiv 1703.09327). A mistake repeats the player's own keys from an earlier moment of the match.
-    These are the right keys at the wrong time, like the mistakes of an agent that imitates the
-    player.
+    An agent that learns only from recordings sees only the situations of the recorded player (the
+    pupil), and does not learn how to recover from its own mistakes. `disturb` therefore makes the
+    pupil err (DART, arXiv 1703.09327). The mistakes are marked, so that the agent does not learn
+    them. In a mistake, the pupil's keys are replaced by its own keys from an earlier moment of the
+    match. These are the right keys at the wrong time, like the mistakes of an agent that imitates
+    the pupil.
 
     Args:
         recipe: the game.
-        bouts: the matches. Each match is taken from here when a row is free. In a seat without a
-            bot, the snapshot or rival with the seat's digest plays.
+        bouts: the matches. The next match is taken from here whenever a row is free. In a seat
+            without a bot, the snapshot or rival with the seat's digest plays.
         load: digest → network.
         frame_skip: number of frames between a snapshot's decisions. Rivals decide in every frame.
         seed: seed of the sampling.
         greedy: whether snapshots take the likeliest action instead of sampling.
-        pace: number of frames between decisions of a bout's `pupil`, if the pupil is a bot. The bot
-            then plays like an agent that imitates it at this pace (`league.replay.recorder`).
+        pace: number of frames between decisions of a pupil that is a bot. With more than 1, the bot
+            plays like an agent that imitates it at this pace (`league.replay.recorder`).
         disturb: share of the frames in which the pupil makes a mistake.
         failures: receives the reason of each match that failed.
         rivals: plays the seats of rivals. It is closed at the end.
-        conduct: receives the conduct of the rivals in each match, including failed matches.
+        conduct: receives for each match, failed or not, how the rivals behaved in it.
         rows: number of matches at once.
 
     Raises:
@@ -233,8 +237,8 @@ def play_bouts(
 
 
 class _Recorded:
-    """Plays and records the bouts of a table frame by frame. It applies the pupils' pace and
-    mistakes.
+    """Plays and records the matches of a table, frame by frame. Pupils decide at their pace, and
+    make mistakes.
     """
 
     def __init__(
@@ -265,7 +269,7 @@ class _Recorded:
         game.reset(np.zeros(rows, np.uint64))
 
     def seat(self, bouts: Sequence[Bout], greedy: bool) -> bool:
-        """Begins bouts in idle rows. Returns whether any bout is being played."""
+        """Begins matches in idle rows. Returns whether any match is being played."""
         rows = self._table.seat(bouts, [greedy] * len(bouts))
         for row, bout in zip(rows, bouts, strict=True):
             self.bouts[row], self._mistakes[row] = bout, []
@@ -285,7 +289,9 @@ class _Recorded:
         return actions_N2A
 
     def _looked_ahead(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Returns keys that imitate each seat's next `pace` frames, `[N, 2, A]`."""
+        """Returns for each seat a decision that imitates its keys in the next `pace` frames,
+        `[N, 2, A]`. To know these keys, it plays the frames, and then returns to the present state.
+        """
         game, state = self._game, self._game.save()
         frames: list[NDArray[np.uint8]] = []
         game.bots_N2[:] = self._bots_N2
@@ -322,8 +328,8 @@ class _Recorded:
         self._left_N2 = np.maximum(self._left_N2 - 1, 0)
 
     def finished(self, failures: dict[Bout, str], conduct: dict[Bout, Conduct]) -> Iterator[Replay]:
-        """Yields the matches that ended in the last frame. `failures` receives the reasons of
-        failed matches, and `conduct` the conduct of the rivals in all matches.
+        """Yields the matches that ended in the last frame. `failures` receives the reason of each
+        failed match, and `conduct` how the rivals behaved in each match.
         """
         for row in map(int, np.flatnonzero(self._game.ended_N)):
             bout = self.bouts.pop(row, None)

@@ -58,7 +58,8 @@ class Member:
 class Entrant:
     """Describes a participant in matches: a member, or a mixture of members.
 
-    The `weights` of the members sum to 1. The participant draws a member before a match begins.
+    The `weights` of the members sum to 1. Before each match of a mixture, one of its members is
+    drawn.
     """
 
     name: str
@@ -95,9 +96,9 @@ class Finder:
 
         Args:
             whos: names or mixtures.
-            alone: whether mixtures are refused.
+            alone: whether mixtures are forbidden.
         Raises:
-            InvalidInput: there is a mixture, and `alone` is set.
+            InvalidInput: a mixture is named, although `alone` is set.
             NotFound: there is no run, or the game has no such bot.
         """
         names = [name for who in whos for name in mixture_of(who)]
@@ -130,8 +131,8 @@ class Finder:
 
         Args:
             spec: the game.
-            names: bots, snapshots, live players, rivals, weights files, and players of other runs
-                with the run's folder, such as ``runs/bold/main``.
+            names: bots, snapshots, live players, rivals and weights files. Players of other runs
+                are named with the run's folder, such as ``runs/bold/main``.
 
         Raises:
             NotFound: there is no such member.
@@ -277,7 +278,7 @@ def say_it_compiles(settings: GameSettings) -> None:
 
 
 def numbered(members: list[Member]) -> list[Member]:
-    """Returns the members. If a name occurs twice, a number is added to all names."""
+    """Returns the members. If several members have the same name, all names get a number."""
     if len({member.name for member in members}) == len(members):
         return members
     return [replace(one, name=f"{one.name} ({number})") for number, one in enumerate(members, 1)]

@@ -1,5 +1,8 @@
 """Serves a file or a snapshot as a player for other people's leagues (`player.proto`).
 
+A league opens a stream (a gRPC call) for the matches that it plays with the player. A stream has
+several seats, each with a match.
+
 Shape suffixes: S seats of a stream, B seats that decide now, O observation, A keys.
 """
 
@@ -75,7 +78,9 @@ class Seats(ABC):
 
     @abstractmethod
     def begin(self, seeds: Mapping[int, int]) -> None:
-        """Begins matches with an empty memory. `seeds` maps each seat to the seed of its draws."""
+        """Begins matches with an empty memory. `seeds` maps each seat to a seed for its random
+        draws.
+        """
 
     @abstractmethod
     def end(self, seat: int) -> None:
@@ -85,10 +90,10 @@ class Seats(ABC):
     def decide(
         self, seats_B: NDArray[np.int64], seen_BO: NDArray[np.float32]
     ) -> tuple[NDArray[np.uint8], dict[int, str]]:
-        """Decides in a frame.
+        """Makes the decisions of some seats in a frame.
 
         Returns:
-            Keys `[B, A]`, and the reason for each seat whose match has failed.
+            The keys `[B, A]`, and a reason for each seat whose match has failed.
         """
 
     def close(self) -> None:  # noqa: B027 (to override where something runs)
@@ -96,7 +101,7 @@ class Seats(ABC):
 
 
 class FileSeats(Seats):
-    """Plays with a rival's processes."""
+    """Plays an agent's file in confined processes, as a league plays a rival."""
 
     def __init__(self, member: Member, spec: GameSpec) -> None:
         assert member.blobs is not None
@@ -183,7 +188,7 @@ class Session:
 
         Raises:
             InvalidInput: the request is wrong, or the league plays another game.
-            VersionMismatch: the league's rules or its contract have another version.
+            VersionMismatch: the league has another version of the game's rules or of the protocol.
         """
         with self._lock:
             return self._response(request)

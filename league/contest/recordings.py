@@ -16,7 +16,9 @@ from league.games.settings import GameSettings
 from league.replay import Bout, Recipe, Replay, load_replay, save_replay
 
 PLACES = ("both", "first", "second", "left", "right")
-"""Groups of a player's matches by its starting place: all, by seat, and by side."""
+"""Groups of a player's matches by where the player starts: all matches, first or second seat, left
+or right side.
+"""
 Played = tuple[float, Mapping[str, float]]
 """A match of a player: the player's outcome (1, ½ or 0) and its totals."""
 
@@ -50,8 +52,9 @@ def find_replay(
     Args:
         league: the run.
         name: a file, or the beginning of a match id of the run.
-        game, assignments: the flags `--game` and `--set`. A file alone may name only a built-in
-            game that runs no other code. Any other game must be named by these flags or by the run.
+        game, assignments: the flags `--game` and `--set`. A game that is not built in, or that runs
+            other code, must be named by these flags or by the run. It is not enough if only the
+            replay file names it.
 
     Raises:
         NotFound: there is no such match.
@@ -92,10 +95,10 @@ def record(
 
     Args:
         settings: the game.
-        player: the player.
-        opponents: its opponents.
+        player: the player. It is the pupil that `pace` slows down and `disturb` makes err.
+        opponents: the player's opponents.
         matches: number of matches against each opponent, in pairs with swapped seats.
-        seed, pace, disturb, greedy: as for `league.contest.matches.play`. The player is the pupil.
+        seed, pace, disturb, greedy: as for `league.contest.matches.play`.
         out: folder for the replays. None keeps no replay.
 
     Yields:

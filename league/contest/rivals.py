@@ -45,8 +45,8 @@ def add_member(
             code here, so they need no trust.
         name: the player's name in the league.
         trust: whether the user agrees to run the file. Otherwise the user is asked at the terminal.
-        token_file, tls: a file with the token that the running player requires, and a folder with
-            certificates.
+        token_file: a file with the token that the running player requires.
+        tls: a folder with certificates, for a running player that uses TLS.
 
     Returns:
         The player.

@@ -19,9 +19,12 @@ from league.replay import Bout
 
 
 class Conduct(NamedTuple):
-    """Describes how the rivals behaved in a match. By seat, `failed` is whether the rival failed,
-    and `late` is how many of its decisions came late (0 if it failed). `is_unstarted` is whether
-    the match failed because a rival did not start in time.
+    """Describes how the rivals (other people's agents) behaved in a match.
+
+    Attributes:
+        failed: for each seat, whether its rival failed.
+        late: for each seat, how many decisions of its rival came late (0 if the rival failed).
+        is_unstarted: whether the match failed because a rival did not start in time.
     """
 
     failed: tuple[bool, bool]
@@ -113,8 +116,8 @@ class Table:
         return bool(self._policy.rival_seats)
 
     def decide_rivals(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Writes the rivals' keys for a further frame, in which networks hold their keys, into
-        `actions_N2A`.
+        """Lets the rivals decide in a frame in which the networks hold their keys. Their new keys
+        are written into `actions_N2A`.
         """
         game = self._game
         seats = 2 * game.num_matches
@@ -129,7 +132,7 @@ class Table:
         self._game.fail({seat // 2: reason for seat, reason in failures.items()})
 
     def late_in(self, row: int) -> tuple[int, int]:
-        """Returns the number of rivals' late decisions in a row's match, by seat."""
+        """Returns for each seat of a row's match how many decisions of its rival came late."""
         return self._policy.late_in(2 * row), self._policy.late_in(2 * row + 1)
 
     def leave(self, row: int) -> None:
@@ -139,8 +142,8 @@ class Table:
         self._game.idle_N[row] = True
 
     def conduct(self, row: int) -> Conduct:
-        """Returns the conduct of the rivals in a row's match. Call it right after the match has
-        ended, before `leave`.
+        """Returns how the rivals behaved in a row's match. Call it right after the match has ended,
+        before `leave`.
         """
         failed = 2 * row in self._failed, 2 * row + 1 in self._failed
         unstarted = set[int]() if self._rivals is None else self._rivals.unstarted & self._failed
