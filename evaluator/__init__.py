@@ -1,4 +1,8 @@
-"""The evaluator plays clean matches of a league's snapshots, and of any players on demand."""
+"""The evaluator plays clean matches of a league's snapshots, and of any players on demand.
+
+Clean matches are matches between frozen players, in pairs: both matches of a pair have the same
+seed, and the players swap seats.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ __all__ = ["Benchmark"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loads `Benchmark` and its imports when it is first used."""
+    """Loads `Benchmark`, and the modules that it imports, when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'evaluator' has no attribute {name!r}")
     from evaluator.benchmark.scores import Benchmark

@@ -26,12 +26,13 @@ from league.service.settings import OperationsSettings
 from league.settings.base import resolve_run
 
 STOP_SECONDS = 2.5
-"""The program ends within this time after a signal, if necessary without handing its leases back.
-"""
+"""After a signal, the program ends within this time, even if it still has leases to hand back."""
 PARALLEL_MATCHES = 128
-"""Matches played at once: with more, a step's forward pass is hardly cheaper per match."""
+"""Number of matches played at once. With more, the forward pass of a step would hardly become
+cheaper per match.
+"""
 WAIT_SECONDS = 300.0
-"""How long the evaluator waits for a matchmaker that does not answer before it gives up."""
+"""If the matchmaker does not answer, the evaluator gives up after this time."""
 
 _log = logging.getLogger("evaluator")
 

@@ -41,17 +41,17 @@ from league.views.attention import summary_of
 MOMENTS: Final = 16
 """Number of moments of each match at which the probes read the agent."""
 SHOWN: Final = 8
-"""Moments of each match in the pictures and in the silhouette. The silhouette's time grows with the
-square of this number.
+"""Number of moments of each match in the pictures and in the silhouette. The time for the
+silhouette grows with the square of this number.
 """
 AFTER: Final = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
 """Times in a match, in seconds, at which the report gives the result of the probe."""
 LEAST: Final = 4
-"""Fewest matches against an opponent. Opponents with fewer matches don't count."""
+"""Smallest number of matches against an opponent. Opponents with fewer matches are left out."""
 SIGNIFICANT: Final = 0.05
 LEAST_SEEDS: Final = 6
-"""Fewest seeds. With fewer, two opponents can be shuffled in too few ways for a p-value below
-`SIGNIFICANT`.
+"""Smallest number of seeds. With fewer seeds, there are too few ways to shuffle two opponents, and
+no p-value can be below `SIGNIFICANT`.
 """
 
 
@@ -60,9 +60,9 @@ class Watched:
     """Observations of an agent in M matches.
 
     Attributes:
-        opponents: K names.
-        labels: for each match the index of its opponent, and its seed.
-        seen: for each match the observations at the agent's decisions, `[T, O]`.
+        opponents: names of the K opponents.
+        labels: for each match, its seed and the index of its opponent.
+        seen: for each match, the observations at the agent's decisions, `[T, O]`.
     """
 
     opponents: tuple[str, ...]
@@ -76,11 +76,12 @@ def watch(
     """Plays matches again and keeps a player's observations, match by match.
 
     Args:
-        opponents: K names.
-        frame_skip: frames between the player's decisions.
+        opponents: names of the opponents.
+        frame_skip: number of frames between the player's decisions.
 
     Raises:
-        InvalidInput: there are not two opponents with at least `LEAST` matches each, on two seeds.
+        InvalidInput: fewer than two opponents have at least `LEAST` matches, or all of their
+            matches have the same seed.
     """
     rows = []
     for replay in replays:
@@ -118,13 +119,14 @@ def analyse(
 ) -> dict[str, Any]:
     """Computes all numbers of the analysis, ready for JSON. Unknown numbers are None.
 
-    The same probe is applied to three readings: the latent, the latent of a fresh encoder of the
-    same sizes, and the opponent's half of the current observation. If the probe recognises more
-    opponents from the latent than from the other two, the encoder has learnt this in training.
+    The same probe has to name the opponent from three different inputs: from the latent, from the
+    latent of an untrained encoder of the same sizes, and from the opponent's part of the current
+    observation. If it succeeds more often with the latent than with the other two, the encoder has
+    learnt to recognise opponents.
 
     Args:
-        seed: seed of the shuffles and of the fresh encoder.
-        shuffles: number of random orders of the opponents, by which chance is measured.
+        seed: seed of the shuffles and of the untrained encoder.
+        shuffles: how often the opponents are shuffled, to measure the probe's success by chance.
         pictures: whether to add the points that `league.views.strategy_figure` draws, which takes
             seconds.
 
@@ -208,10 +210,10 @@ def analyse(
 def _encode(
     network: PlayingNetwork, seen: Sequence[NDArray[np.float32]], player: str
 ) -> list[Pooled]:
-    """Encodes each match with `encode_match`. Equal observations get outputs with equal bits.
+    """Encodes each match with `encode_match`. Equal observations give outputs with equal bits.
 
-    Rounding errors depend on the padded length, and the length of a match reveals much about the
-    opponent. So all matches are padded to the length of the longest match.
+    The length of a match reveals much about the opponent, and the rounding errors of an encoding
+    depend on the length. So all matches are padded to the same length.
     """
     longest = max(map(len, seen))
     encoded = []
@@ -229,8 +231,8 @@ def _after(
     per_second: float,
     again: Any,
 ) -> dict[str, Any] | None:
-    """Returns the results of the probes at a moment, in the matches that last until then. Returns
-    None if there are too few such matches.
+    """Returns the results of the probes `seconds` after the start of a match. Shorter matches are
+    left out. Returns None if too few matches remain.
     """
     decision = int(seconds * per_second)
     lasts_M = np.array([len(latent) > decision for latent in readings["latent"]])
@@ -253,7 +255,9 @@ def _after(
 
 
 def _attention(pooled: list[Pooled], step: float) -> dict[str, Any]:
-    """Returns the mean attention weights by age, over the decisions that could see all outputs."""
+    """Returns the mean attention weights by age of the output that they attend to. Decisions at the
+    start of a match are left out, because fewer outputs exist there.
+    """
     figures = {}
     for name in ("latent", "context"):
         weights = [getattr(match, f"{name}_weights")[:, 0].mean(-1).numpy() for match in pooled]
@@ -292,8 +296,8 @@ def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
 
 
 def verdict_of(report: dict[str, Any]) -> str:
-    """Says in a sentence whether the latent tells opponents apart, and whether training taught it
-    to do so.
+    """Says in a sentence whether the latent distinguishes opponents, and whether this was learnt in
+    training.
     """
     latent, untrained = (report["probes"][name] for name in ("latent", "untrained"))
     count, seeds = len(report["opponents"]), report["seeds"]

@@ -1,9 +1,10 @@
 """Measures how much latents reveal about the opponent, compared with chance. All functions are
 pure.
 
-A seed's matches against all opponents, from both seats, are held out together. So remembering a
-match, a seed or a seat does not help a probe to name the opponent. Chance is the same measure,
-computed after the opponents of each seed are shuffled.
+A probe is a classifier that names the opponent from a latent. It is tested on seeds that it was not
+trained on: all matches of a seed, from both seats, are held out together. So it can't profit from
+remembering a match, a seed or a seat. The value of a measure by chance is found by shuffling the
+opponents of each seed and computing the measure again.
 
 Shape suffixes: M matches, T decisions of a match, N rows (moments of all matches), D width, K
 opponents, S seeds, B blocks of a match.
@@ -27,8 +28,9 @@ Parts = Sequence[NDArray[np.floating]]
 FOLDS: Final = 5
 SHUFFLES: Final = 200
 SHRINKAGE: Final = 0.001
-"""Number added to the variances in the probe's covariance. The probe scales its inputs to a
-standard deviation of 1."""
+"""Number added to the variances in the probe's covariance matrix. They are near 1, because the
+probe scales its inputs to a standard deviation of 1.
+"""
 BLOCKS: Final = 8
 """Number of equal parts into which `drift` divides a match."""
 DRIFT_BY_CHANCE: Final = 1 / (BLOCKS - 1)
@@ -43,7 +45,7 @@ class Labels:
 
     @property
     def met(self) -> NDArray[np.int64]:
-        """The opponents that occur."""
+        """The opponents that occur in these matches."""
         return np.unique(self.opponent_M)
 
     def kept(self, where_M: NDArray[np.bool_]) -> Labels:
@@ -63,13 +65,13 @@ class Labels:
 
 
 class Points(NamedTuple):
-    """Rows of several matches in order, with the match that each row belongs to."""
+    """Rows of several matches, one match after another. `match_N` is the match of each row."""
 
     x_ND: Floats
     match_N: NDArray[np.int64]
 
     def mean_of_matches(self, value_NX: Floats) -> Floats:
-        """Means of the rows' values by match."""
+        """Returns for each match the mean over its rows."""
         starts_M = np.flatnonzero(np.diff(self.match_N, prepend=-1))
         return np.add.reduceat(value_NX, starts_M) / np.bincount(self.match_N)[:, None]
 
@@ -89,9 +91,9 @@ class Compared:
     """A mean over matches with its 95 % interval (jackknife over seeds), compared with chance.
 
     Attributes:
-        chance_low, chance_high: the range of 95 % of the values for shuffled opponents.
-        p_value: share of values that are at least as high as this value, among the values for
-            shuffled opponents and this value itself.
+        chance_low, chance_high: the range that holds 95 % of the values for shuffled opponents.
+        p_value: how often shuffling gives a value as high as this value or higher, as a share. The
+            value itself counts as one of the shuffled values.
     """
 
     value: float
@@ -108,14 +110,14 @@ def probe(
     """Measures how often a linear probe names the right opponent, at moments of matches that it has
     not seen.
 
-    The probe is a linear discriminant analysis: it names the opponent with the nearest mean. The
-    distance uses a covariance that all opponents share. Its share of right answers is averaged over
-    the moments of each match, then over the matches against each opponent, then over opponents. So
-    chance is one in K.
+    The probe is a linear discriminant analysis: it names the opponent whose mean is nearest, by a
+    distance that uses the same covariance for all opponents. The share of right answers is averaged
+    over the moments of each match, then over the matches against each opponent, then over
+    opponents. So random answers have a share of 1 / K.
 
     Returns:
-        The share of right answers, and the answers `[M, K]`: for each match, the share of moments
-        in which the probe names each opponent.
+        The share of right answers, and all answers `[M, K]`: for each match and opponent, the share
+        of the match's moments at which the probe names this opponent.
     """
     folds, count = _folds(points, labels), int(labels.opponent_M.max()) + 1
 
@@ -135,12 +137,14 @@ def probe(
 
 
 def right_of(named_MK: Floats, labels: Labels) -> Floats:
-    """Returns for each match the share of moments in which the probe names its opponent."""
+    """Returns for each match the share of moments at which the probe names the right opponent."""
     return np.take_along_axis(named_MK, labels.opponent_M[:, None], 1)[:, 0]
 
 
 def by_opponent(value_MX: Floats, labels: Labels) -> Floats:
-    """Averages over the matches against each opponent, `[K, ...]`. Without a match it is NaN."""
+    """Averages over the matches against each opponent, `[K, ...]`. The average is NaN if there is
+    no match.
+    """
     means = np.full((int(labels.opponent_M.max()) + 1, *value_MX.shape[1:]), np.nan)
     for opponent in labels.met:
         means[opponent] = value_MX[labels.opponent_M == opponent].mean(0)
@@ -149,7 +153,7 @@ def by_opponent(value_MX: Floats, labels: Labels) -> Floats:
 
 @dataclass(frozen=True)
 class _Fold:
-    """The parts of a cross-validation fold's probe that do not depend on labels."""
+    """The probe of a cross-validation fold, except for the parts that depend on the labels."""
 
     train_M: NDArray[np.bool_]
     test_rows: NDArray[np.intp]
@@ -198,13 +202,16 @@ def _folds(points: Points, labels: Labels) -> list[_Fold]:
 def silhouette(
     points: Points, labels: Labels, *, seed: int = 0, shuffles: int = SHUFFLES
 ) -> tuple[Compared, Floats]:
-    """Computes Rousseeuw's silhouette (J. Comput. Appl. Math. 20, 1987) of the moments by opponent:
-    its mean over matches and opponents, and the mean of each match `[M]`.
+    """Computes Rousseeuw's silhouette (J. Comput. Appl. Math. 20, 1987), where the moments against
+    an opponent form a cluster.
 
-    It is (b - a) / max(a, b). Here a is the mean distance to moments of the same opponent, and b is
-    the mean distance to moments of the nearest other opponent. 1 means a separate cluster, 0 no
-    cluster, and a moment below 0 is nearer to another opponent. Distances within a seed are left
-    out, because the moments of a match are close to each other anyway.
+    The silhouette of a moment is (b - a) / max(a, b). Here a is the mean distance to moments of the
+    same opponent, and b is the mean distance to moments of the nearest other opponent. 1 means a
+    separate cluster, and 0 no cluster. A moment below 0 is nearer to another opponent. Distances
+    within a seed are left out, because the moments of a match are close to each other anyway.
+
+    Returns:
+        The mean over matches and opponents, and the mean of each match `[M]`.
     """
     count = int(labels.opponent_M.max()) + 1
     counts_M = np.bincount(points.match_N)
@@ -231,8 +238,8 @@ def silhouette(
 def _compared(
     value_of: Callable[[Labels], Floats], labels: Labels, seed: int, shuffles: int
 ) -> Compared:
-    """Averages `value_of` (a number for each match) over opponents, and compares this mean with the
-    means for shuffled opponents.
+    """Averages the numbers that `value_of` gives to the matches, first by opponent and then over
+    opponents. Compares this mean with the means for shuffled opponents.
     """
     rng = np.random.default_rng(seed)
 
@@ -254,8 +261,9 @@ def _compared(
 
 
 def interval(over_M: Floats, under_M: Floats, labels: Labels) -> tuple[float, float]:
-    """Returns the 95 % interval of the mean over opponents of sum(over) / sum(under), by the
-    jackknife over seeds with Student's t.
+    """Returns the 95 % interval of a mean ratio. For each opponent, the ratio is the sum of
+    `over_M` divided by the sum of `under_M`, and the mean is taken over the opponents. The interval
+    comes from the jackknife over seeds, with Student's t.
     """
     seeds, seed_M = np.unique(labels.seed_M, return_inverse=True)
     met, opponent_M = np.unique(labels.opponent_M, return_inverse=True)
@@ -273,17 +281,18 @@ def interval(over_M: Floats, under_M: Floats, labels: Labels) -> tuple[float, fl
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """The change of latents over matches.
+    """Says how much latents change within a match.
 
     Attributes:
         moved: root mean square distance between the mean latents of a match's two halves, divided
-            by the same distance for two moments drawn from all matches. 0 means that latents stay
-            the same, 1 that they move as far as possible.
-        share: each eighth of a match has a mean latent. `share` is the part of these means'
-            variance that lies between the match's two halves. In random order, the eighths give a
-            seventh on average (`DRIFT_BY_CHANCE`). A single lasting change at half time gives 1.
+            by the root mean square distance between two moments drawn from all matches. 0 means
+            that latents stay the same, 1 that they move as far as possible.
+        share: how lasting the changes are. Each match is cut into eighths, and each eighth has a
+            mean latent. `share` is the share of the variance of these eight means that lies between
+            the match's two halves. A single lasting change at half time gives 1. Eighths in random
+            order give 1/7 on average (`DRIFT_BY_CHANCE`).
         low, high: 95 % interval of `share`.
-        matches: matches of at least `BLOCKS` decisions.
+        matches: number of matches with at least `BLOCKS` decisions.
     """
 
     moved: float
@@ -294,12 +303,13 @@ class Drift:
 
 
 def drift(parts: Parts, labels: Labels) -> list[Drift | None]:
-    """Computes the drift against each opponent, and finally over all opponents. It is None if all
-    matches are too short or have the same seed.
+    """Computes the drift in the matches against each opponent, and finally in all matches. A drift
+    is None if all of its matches are too short or have the same seed.
 
-    Let x_i be the means of B equal blocks of a match, and d the difference between the means of its
-    halves. `Drift.share` is |d|² B / 4 divided by the sum of |x_i - x̄|². Blocks in random order
-    have an average share of 1 / (B - 1).
+    A match is cut into B equal blocks. Let x_i be the mean latents of the blocks, x̄ the mean of all
+    x_i, and d the difference between the means of the match's two halves. Then `Drift.share` is
+    |d|² B / 4 divided by the sum of |x_i - x̄|². Blocks in random order have an average share of
+    1 / (B - 1).
     """
     between_M, within_M = np.zeros((2, len(parts)))
     for match, part in enumerate(parts):

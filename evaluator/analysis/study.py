@@ -18,7 +18,7 @@ from league.replay import Bout
 from league.runs.blobs import SUFFIX
 
 SNAPSHOTS = 3
-"""Number of the league's other snapshots that the agent meets by default, spread over all steps."""
+"""By default, the agent meets this many other snapshots of the league, spread over all steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,14 +98,16 @@ class Study:
 
 
 def _spread(names: list[str]) -> list[str]:
-    """Returns `SNAPSHOTS` of the names, including the first and the last."""
+    """Returns `SNAPSHOTS` of the names, evenly spread, including the first and the last."""
     last = len(names) - 1
     places = {round(place * last / (SNAPSHOTS - 1)) for place in range(SNAPSHOTS)}
     return [names[place] for place in sorted(places) if names]
 
 
 def _can_meet(member: Member, frame_skip: int) -> bool:
-    """Returns whether a member is a bot, or has its weights here and the same frame skip."""
+    """Returns whether the agent can meet a member. The member has to be a bot, or its weights must
+    be on this machine and it must decide as often as the agent.
+    """
     blobs, digest = member.blobs, member.digest
     return blobs is None or (
         blobs.has(digest) and read_card(blobs, digest).frame_skip == frame_skip

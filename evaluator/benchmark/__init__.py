@@ -1,1 +1,3 @@
-"""Clean matches on demand: `Benchmark` measures a player, `compare` tests two."""
+"""Plays clean matches on demand: `Benchmark` measures a player, and `compare` tests which of two
+players is stronger.
+"""

@@ -1,4 +1,7 @@
-"""Tests which of two players is stronger, by direct pairs of matches and a sequential test."""
+"""Tests which of two players is stronger: plays pairs of matches until a sequential test decides.
+
+In games with payoffs, a match pays each player half of the player's lead in payoff.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from league.stats.gates import (
 
 
 class Finding(Enum):
-    """How a comparison ended."""
+    """How a comparison ended: which player is stronger, if any."""
 
     FIRST = "first"
     SECOND = "second"
@@ -40,13 +43,13 @@ class Comparison:
 
     Attributes:
         first, second: the players' names.
-        gates: the counts of both tests. In games with payoffs a pair counts with a probability
-            proportional to its stake.
-        stake: mean size of a match's payment, over pairs whose payment is not 0. In games without
-            payoffs it is 0.
+        gates: the two tests with their counts. In games with payoffs, a pair is counted with a
+            probability proportional to the payment in it.
+        stake: mean absolute payment per match, over the pairs in which anything was paid. In games
+            without payoffs it is 0.
         payoff_unit: unit of payoffs.
-        played: pairs played to their end.
-        failed: matches that could not be played to their end. Their pairs do not count.
+        played: number of pairs played to their end.
+        failed: number of matches that could not be played to their end. Their pairs do not count.
     """
 
     first: str
@@ -59,7 +62,7 @@ class Comparison:
 
     @property
     def finding(self) -> Finding:
-        """Returns the common verdict of both tests."""
+        """Returns the result of both tests together."""
         verdicts = [gate.verdict for gate in self.gates]
         if Verdict.ACCEPT in verdicts:
             return Finding.SECOND if verdicts[1] is Verdict.ACCEPT else Finding.FIRST
@@ -67,13 +70,13 @@ class Comparison:
 
     @property
     def matches(self) -> int:
-        """The number of matches in pairs that were played to their end."""
+        """The number of matches in all pairs that were played to their end."""
         return 2 * self.played
 
     @property
     def elo(self) -> Estimate | None:
         """Estimates the first player's lead in Elo, None before the first pair. The 95 % interval
-        allows for the stopping rule.
+        takes into account that the tests stop as soon as they have decided.
         """
         return self._lead(elo_of)
 
@@ -95,8 +98,8 @@ class Comparison:
 
     @property
     def _last(self) -> tuple[int, Gate]:
-        """Returns a player's index and the player's test: the test that accepts, or else the test
-        with more results.
+        """Returns the test that the estimates use, with the index of its player. It is the test
+        that found its player stronger, or else the test with more results.
         """
         if self.finding in (Finding.FIRST, Finding.SECOND):
             seat = int(self.finding is Finding.SECOND)
@@ -105,7 +108,7 @@ class Comparison:
         return seat, self.gates[seat]
 
     def sentence(self) -> str:
-        """The verdict, for people."""
+        """Returns the finding as a sentence for people."""
         elo, (elo0, elo1) = self.payoff or self.elo, self.gates[0].test.values
         if elo is None:
             return f"No pair of {self.first} and {self.second} has ended."
@@ -140,8 +143,9 @@ class Comparison:
 
 
 def _assigned(index: int, replay: Replay) -> Assigned:
-    """Describes the match at this position, in the form that a gate takes. The second match of a
-    pair has swapped seats."""
+    """Describes the match with this index in the form that a gate takes. Odd indexes are the second
+    matches of pairs, in which the seats are swapped.
+    """
     paid = [stats["payoff"] for stats in replay.stats if "payoff" in stats]
     score, margin = replay.outcome, paid[0] - paid[1] if len(paid) == 2 else None
     if margin is not None and score == 0.5:  # payments may differ by a rounding error
@@ -165,12 +169,11 @@ def compare(
 
     Pairs count in the order in which they began. Short matches end first, so counting pairs as they
     end would give quick wins or quick losses too much weight. Matches that are in progress when the
-    tests decide are left out. A mixture draws a member for each pair. In games with payoffs, pairs
-    count in the same way as in a gate.
+    tests decide are left out. If a player is a mixture, one of its members is drawn for each pair.
 
     Args:
-        gate: the test that each player has to pass, without results.
-        most: matches after which the comparison ends undecided.
+        gate: the test that each player has to pass, still without results.
+        most: number of matches after which the comparison ends undecided.
         seed: seed of the first pair and of sampled actions.
         greedy: whether networks take the likeliest action.
         on_pair: receives the comparison after each pair.

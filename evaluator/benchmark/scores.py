@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from league.agent.contract import PlayingNetwork
 
 LEAST_MATCHES = 4
-"""Fewest matches, two pairs, because a single pair shows no spread."""
+"""Smallest number of matches: two pairs, because a single pair does not show how results vary."""
 Floats = NDArray[np.float64]
 
 
@@ -38,15 +38,17 @@ class Score:
     """Measures the play of `player` against `opponent`.
 
     Attributes:
-        matches, wins, draws, losses: matches of whole pairs. For a mixture they are not weighted.
-        failed: matches that could not be played to their end.
-        win_rate: wins / matches with Wilson's interval. A draw does not count as a win.
+        matches, wins, draws, losses: numbers of matches, counting only pairs in which both matches
+            were played to their end. For a mixture they are not weighted.
+        failed: number of matches that could not be played to their end.
+        win_rate: the share of matches that the player won, with Wilson's interval. A draw does not
+            count as a win.
         means: means per match by name: the game's statistics, the `reward` under the game's
-            settings, and `seconds` (`choices` in games of choices). Games that count damage and
-            falls also have `damage_ratio` (dealt / taken) and `seconds_per_fall` (played / own
-            stocks lost).
-        actions: share of its decisions in which the player used a key or a choice. It is empty for
-            a bot whose keys the game does not report.
+            settings, and `seconds` (or `choices` in games of choices). Games that count damage and
+            falls also have `damage_ratio`, the damage dealt divided by the damage taken, and
+            `seconds_per_fall`, the time played divided by the player's falls.
+        actions: for each key or choice, the share of the player's decisions that used it. It is
+            empty for a bot whose keys the game does not report.
     """
 
     player: str
@@ -68,13 +70,13 @@ class Benchmark:
 
     Args:
         agent: a bot, a snapshot, a .safetensors file, a mixture, or a `PlayingNetwork` in memory.
-        opponents: names of players, or a mapping from names of your choice to players. All meet the
-            same seeds.
+        opponents: names of players, or a mapping from names of your choice to players. All
+            opponents play the same seeds.
         matches: number of matches against each opponent, rounded up to whole pairs.
-        greedy: networks take the likeliest keys or choices instead of samples.
+        greedy: whether networks take the likeliest keys or choices instead of sampling.
         seed: seed of the first pair and of sampled keys.
-        run_dir: the run of the snapshots, the newest in ``runs/`` by default.
-        game: the game's name, the run's game by default.
+        run_dir: the folder of the run that has the snapshots, by default the newest in ``runs/``.
+        game: the game's name, by default the run's game.
         finder: finds the players, instead of `run_dir` and `game`.
     """
 
@@ -88,12 +90,12 @@ class Benchmark:
     finder: Finder | None = field(default=None, kw_only=True)
 
     def run(self, on_match: Callable[[str, int], None] | None = None) -> dict[str, Score]:
-        """Plays all matches and returns a score for each opponent. `on_match` is called with an
-        opponent and the number of matches finished against it.
+        """Plays all matches and returns a score for each opponent. After each match, `on_match` is
+        called with the opponent and the number of finished matches against this opponent.
 
         Raises:
             NotFound: there is no such player.
-            InvalidInput: players don't fit together, or too few matches.
+            InvalidInput: the players can't meet each other, or there are too few matches.
             DataCorrupt: no pair could be played to its end.
         """
         if self.matches < LEAST_MATCHES:
@@ -123,9 +125,9 @@ class Benchmark:
         opponent: Entrant,
         on_match: Callable[[str, int], None],
     ) -> Score:
-        """Plays a player or a mixture against another. Each member of one side meets each member of
-        the other side. Two members play a number of matches that is proportional to the product of
-        their weights, but at least two.
+        """Plays a player or a mixture against another. Each member of the one meets each member of
+        the other. The number of their matches is proportional to the product of their weights, but
+        at least two.
         """
         from league.contest.matches import paired, play
 
@@ -164,7 +166,9 @@ class Benchmark:
 
 
 class _Seen(NamedTuple):
-    """A match from a player's side. `uses_A` and `decisions` are 0 if they are unknown."""
+    """A match from a player's point of view. `uses_A` says how often the player used each key or
+    choice, and `decisions` how often it decided. Both are 0 if its actions are unknown.
+    """
 
     outcome: float
     totals: Mapping[str, float]
@@ -232,8 +236,7 @@ def _score(
 
 
 def win_rate(won_P2: NDArray[np.bool_], weight_P: Floats) -> Measured:
-    """Computes the share of matches `won_P2` with its 95 % interval, where pairs have the weights
-    `weight_P`.
+    """Computes the weighted share of matches that were won, with its 95 % interval.
 
     It is Wilson's interval for the effective number of independent matches, 2 / Σ w² (Kish), where
     w is a pair's weight and the weights sum to 1. If the two matches of a pair have a positive
@@ -266,13 +269,14 @@ def ratio(
     (Cochran, "Sampling Techniques", 1977, 6.4), with Student's t for the effective number of pairs.
 
     Args:
-        top_P, bottom_P: sums of each pair.
+        top_P: numerators, summed over both matches of each pair.
+        bottom_P: denominators, summed over both matches of each pair.
         weight_P: weights of the pairs.
-        least: lower limit of the sum of `bottom` over all pairs. It replaces a smaller sum. For
+        least: lower limit of the sum of `bottom_P` over all pairs. It replaces a smaller sum. For
             counts it is 3: if n pairs have no event, the rate may still be as high as 3 / n (with
             95 % confidence).
-        logs: whether to compute the interval of the ratio's logarithm, for ratios of two random
-            sums.
+        logs: whether to compute the interval for the logarithm of the ratio. This suits ratios
+            whose numerator and denominator are both random.
 
     Returns:
         The ratio with its 95 % interval.

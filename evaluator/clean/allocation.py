@@ -1,19 +1,21 @@
-"""Chooses the pairs of players whose matches say most about the next decisions.
+"""Chooses the pairs of players whose matches tell most about the questions that matter next.
 
-The fit of all ratings gives their joint posterior with the covariance C. Goals are the differences
-of ratings on which the next decisions depend. A goal is a row g of weights over the players. Two
-matches between the players i and j, one from each seat, measure their gap v = eᵢ − eⱼ with the
-information I of their outcomes. They reduce the variance of a goal g by
+The fit of all ratings gives their joint posterior, with the covariance C. A goal is a difference of
+ratings that has to be known, given as a row g of weights over the players. Two matches between the
+players i and j, one from each seat, measure the gap between the two ratings, v = eᵢ − eⱼ. If I is
+the information of the matches' outcomes, they reduce the variance of a goal g by
 
     (gᵀ C v)² / (1/I + vᵀ C v)
 
 (the Bayesian linear model, Chaloner and Verdinelli 1995, section 2). The two players with the
-largest reduction over all goals are chosen. Then C is updated as if they had met, and the next two
-players are chosen. This is possible because the posterior variance does not depend on the outcomes.
+largest total reduction over all goals are chosen. Then C is updated as if they had met, and the
+next two players are chosen. This is possible because the posterior variance does not depend on the
+outcomes.
 
-The results of two players follow their gap plus a deviation of variance τ² (`Fit.tau`). So n
-matches of information i give the information n·i / (1 + n·i·τ²) about the gap, and I is the gain
-from two more matches. Two players that have met often add little, and new opponents add more.
+The results between two players depend on their gap and on a deviation of variance τ² (`Fit.tau`),
+which belongs to these two players. So n matches, each with information i, give the information
+n·i / (1 + n·i·τ²) about the gap. I is the gain from two more matches. It is small if two players
+have often met, and larger for new opponents.
 
 Shapes: N players of the fit, P pairs of them, G goals.
 """
@@ -36,26 +38,29 @@ from league.stats.ratings.fit import Fit, log_probabilities
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 TOP, RIVALS = 5, 10
-"""Number of top snapshots to find, and number of best rated snapshots that may be among them."""
+"""A goal is to find out which `TOP` snapshots are the best. The `RIVALS` snapshots with the best
+ratings are candidates.
+"""
 WIDEST = 4.0
-"""Weight of the goal to know the snapshot rating that is least certain. The goals to know the
-ratings of all snapshots have the weight 1 together. If `WIDEST` were also 1, the ratings of the
-earliest snapshots, between which a learner climbs most, would stay the least certain.
+"""Weight of the goal to know the least certain rating of a snapshot. All goals to know a snapshot's
+rating have a total weight of 1. If `WIDEST` were also 1, the ratings of the earliest snapshots
+would stay the least certain, because a learner improves most between them.
 """
 
 
 def goals(plan: Plan, fit: Fit) -> Array:
-    """Returns the goals of allocation, each as a row of weights over the players. The goal's
-    importance scales its row.
+    """Returns the goals of allocation, each as a row of weights over the players. A more important
+    goal has larger weights.
 
-    The goals are:
+    The goals are to know:
 
     - each snapshot's rating, relative to the mean of all snapshots. The least certain rating counts
       more than all others together.
-    - which snapshots are the five best: the ratings of the ten best, each relative to the mean of
-      the five best.
-    - the newest snapshot's score against each held-out bot, and against the bot whose defeat ends
-      its learner's stage. Such a gap is weighted by how strongly the score depends on it.
+    - which snapshots are the five best. For this, the ratings of the ten best are compared with the
+      mean of the five best.
+    - the newest snapshot's score against each held-out bot, and against the bot that the snapshot's
+      learner has to beat to end its stage. The gap between two players counts more if the score
+      depends more strongly on it.
     """
     number = {name: n for n, name in enumerate(fit.names)}
     snapshots = [number[player.name] for player in plan.snapshots if player.name in number]
@@ -107,12 +112,12 @@ def allocate(
     Args:
         plan: the state of the league.
         fit: the fit of the clean matches so far.
-        matches: number of matches to choose in all, an even number.
-        rng: random numbers. A factor of 0.9 to 1 on the gain of each pair makes two evaluators
-            choose differently.
+        matches: total number of matches to choose, an even number.
+        rng: random numbers. They scale the gain of each pair by 0.9 to 1, so that two evaluators
+            choose different pairs.
 
     Returns:
-        The number of matches of each pair, `matches` in all.
+        The number of matches of each pair, `matches` in total.
     """
     if not plan.snapshots or not set(fit.names) & {snapshot.name for snapshot in plan.snapshots}:
         return {}
@@ -149,8 +154,8 @@ def allocate(
 
 
 def _information(fit: Fit, gap_P: Array) -> Array:
-    """Returns the information of a match about a gap in points, in 1/points². It is proportional to
-    the slope of the expected score at this gap.
+    """Returns how much information a match gives about a gap of this many points, in 1/points². It
+    is proportional to the slope of the expected score at this gap.
     """
     win_P, draw_P, _ = (
         np.exp(x) for x in log_probabilities(gap_P / fit.points_per_logit, math.log(fit.nu))
@@ -160,18 +165,18 @@ def _information(fit: Fit, gap_P: Array) -> Array:
 
 
 def _of_gaps(matrix_NN: Array, first_P: Numbers, second_P: Numbers) -> Array:
-    """Returns vᵀ M v of each pair's v = eᵢ − eⱼ."""
+    """Returns vᵀ M v for each pair, where v = eᵢ − eⱼ."""
     own_N = np.diagonal(matrix_NN)
     return own_N[first_P] + own_N[second_P] - 2.0 * matrix_NN[first_P, second_P]
 
 
 def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
-    """Lists all pairs that may meet: two snapshots, or a lineage's newest snapshot and a bot or
+    """Lists all pairs that may meet: two snapshots, or a learner's newest snapshot and a bot or
     rival.
 
-    An older snapshot's score against a bot measures both at that time, and says little about the
-    present (`fit_league`). An exploiter's matches with mains decide about patches, so their number
-    is fixed in advance.
+    Older snapshots don't meet bots, because such results say little about the newest snapshot
+    (`fit_league`). Exploiters are left out, because their matches are evidence whether a main beats
+    them, and so the number of these matches has to be fixed in advance.
     """
     players, facts = plan.facts.players, plan.facts
     subjects = {player.name for player in plan.snapshots if player.role not in EXPLOITING}

@@ -28,8 +28,8 @@ RESIDENT = 32
 
 
 class Weights:
-    """Loads networks and cards by digest for the game `spec`. Recently used networks stay in
-    memory.
+    """Loads networks and cards by digest, and checks that they play the game `spec`. Recently used
+    networks stay in memory.
     """
 
     def __init__(self, blobs: BlobFolder, spec: GameSpec) -> None:
@@ -60,9 +60,10 @@ class Arena:
 
     Args:
         load: returns the network of a digest.
-        frame_skip: frames between the decisions of snapshots. They sample at temperature 1, or act
-            greedily in the greedy book. Rivals and bots decide in every frame.
-        recorder: sees every decision, and every frame in which rivals play.
+        frame_skip: frames between the decisions of snapshots. Snapshots sample at temperature 1, or
+            take the likeliest action in matches of the greedy book. Rivals (other people's agents)
+            and bots decide in every frame.
+        recorder: receives every decision, and every frame in which rivals play.
         rivals: plays the seats of rivals.
 
     Attributes:
@@ -87,17 +88,17 @@ class Arena:
 
     @property
     def rows(self) -> int:
-        """Matches that can be played at once."""
+        """Number of matches that can be played at once."""
         return self._game.num_matches
 
     @property
     def free(self) -> int:
-        """Rows that could take a match."""
+        """Number of rows in which a match could begin."""
         return self._table.free
 
     @property
     def busy(self) -> int:
-        """Matches in progress."""
+        """Number of matches in progress."""
         return len(self._matches)
 
     def seat(self, assignments: Sequence[Assignment]) -> None:
@@ -118,8 +119,8 @@ class Arena:
         return Bout(seats=(first, second), bots=(bots[0], bots[1]), seed=assignment.seed)
 
     def step(self) -> list[MatchResult]:
-        """Plays a decision of every match in progress, and returns the results of matches that
-        ended.
+        """Plays all matches in progress for the length of a decision. Returns the results of the
+        matches that ended.
         """
         actions_N2A = self._table.decide()
         if not self._table.has_rivals:
@@ -131,7 +132,9 @@ class Arena:
         return results
 
     def _play(self, actions_N2A: NDArray[np.uint8], frames: int) -> list[MatchResult]:
-        """Plays frames, and returns the results of matches that ended. Their rows become idle."""
+        """Plays frames, and returns the results of the matches that ended. The rows of these
+        matches become idle.
+        """
         game = self._game
         frames_before_N = game.frames_N.copy()
         if self._recorder is not None:

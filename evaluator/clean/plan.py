@@ -1,9 +1,12 @@
-"""Decides which clean matches are due: the snapshots' own matches, and requested matches.
+"""Decides which clean matches are due: the first matches of new snapshots, milestones' matches, and
+requested matches.
+
+Milestones are snapshots that are measured more precisely. Rivals are other people's agents.
 
 A plan is not stored. It follows from the players, from the matches in the matchmaker's log, and
 from the queue of requests. So a restarted evaluator continues the work, and several evaluators make
-the same plan. Each entry of a plan names a total number of matches for two players. The matchmaker
-leases their matches up to this total to any evaluator that asks, so evaluators share the work.
+the same plan. Each entry of a plan gives a total number of matches for two players. The matchmaker
+leases these matches to any evaluator that asks, up to the total, so evaluators share the work.
 """
 
 from __future__ import annotations
@@ -24,36 +27,43 @@ from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.stages import CurriculumStatus
 
 PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 3, 1, 2, 4, 2
-"""How many pairs of its first matches a snapshot plays against its parent, against its grandparent,
-against each of the strongest snapshots, and against the bot that a curriculum waits for. `CLOSE` is
-the number of pairs against each of the remaining bots and imported snapshots, the closest in
-strength first. If pairs are then left, these opponents are met again in the same order.
+"""The number of pairs that a new snapshot plays against each of its first opponents. The opponents
+are, in this order: its parent, its grandparent, each of the strongest snapshots, the bot that its
+learner has to beat to end a stage, and each other bot and imported snapshot, the closest in
+strength first. If the snapshot needs more matches, it meets the last group (`CLOSE`) again.
 """
 STRONGEST = 2
-"""Number of the highest rated other snapshots that a new snapshot meets."""
+"""A new snapshot meets this many of the other snapshots, the highest rated ones."""
 ANCESTORS = 4
-"""Earlier snapshots of its lineage that a milestone meets, evenly spaced."""
+"""Number of earlier snapshots of the same learner that a milestone meets, evenly spaced."""
 EXPLOITERS, EXPLOITER_MATCHES = 12, 20
 """Largest number of accepted exploiters that a main's newest snapshot meets, and number of matches
-with each. With a limit of four, a short run meets its early exploiters too seldom to patch them.
+against each. With a limit of four exploiters, the mains of a short run met the early exploiters too
+seldom to show that they beat them.
 """
 MET = 5
 """Largest number of snapshots that a new rival meets in its first matches."""
 BATCH_MATCHES = 128
-"""Largest number of a request's matches that are planned before other work gets its turn."""
+"""Of a request, at most this many matches are planned before other work gets its turn."""
 TOGETHER = 24
-"""Largest number of matches in batches that are played together. Only the first batch may have more
-matches. The number is small because a new snapshot waits until these matches are played.
+"""Batches are played together as long as they have at most this many matches in total. A single
+batch may have more. The number is small because a new snapshot waits until these matches are
+played.
 """
 ALLOCATED = 16
-"""Matches that are allocated at once, from a single fit of the ratings."""
+"""Number of matches that are allocated at once, from a single fit of the ratings. They are played
+between the players whose matches tell most (`evaluator.clean.allocation`).
+"""
 Counts = Mapping[tuple[str, str, Book], int]
 """Number of matches in the matchmaker's log by player, opponent and book."""
 
 
 class Entry(NamedTuple):
-    """Names two players that meet until `until` of their matches count in the book. `pairs` is the
-    number of pairs of matches that are still missing.
+    """Says how many matches two players need in a book.
+
+    Attributes:
+        until: total number of matches that the log needs, including matches already played.
+        pairs: number of pairs of matches that are still missing.
     """
 
     player: str
@@ -65,8 +75,8 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """Describes matches that are played together. `subject` is the player that they evaluate, ""
-    for matches between any two players.
+    """Describes matches that are played together. `subject` is the player that they evaluate. It is
+    "" for matches that don't evaluate a certain player.
     """
 
     subject: str
@@ -79,18 +89,18 @@ class Batch:
 
 
 def is_imported(player: Player) -> bool:
-    """Whether a player is another run's snapshot, which serves as an anchor."""
+    """Returns whether a player is an imported snapshot of another run."""
     return player.kind is PlayerKind.SNAPSHOT and bool(SnapshotName.parse(player.name).run)
 
 
 def is_met(player: Player) -> bool:
-    """Whether a player is a rival, which new snapshots meet as they meet bots."""
+    """Returns whether a player is an active rival. New snapshots meet such rivals like bots."""
     return player.kind is PlayerKind.RIVAL and player.state is PlayerState.ACTIVE
 
 
 def can_be_evaluated(player: Player) -> bool:
-    """Whether a player is a snapshot that may play. An exploiter's snapshot has to be accepted
-    first.
+    """Returns whether a player is a snapshot that may play. An exploiter's snapshot may play once
+    its gate has accepted it.
     """
     return (
         player.kind is PlayerKind.SNAPSHOT
@@ -102,7 +112,8 @@ def can_be_evaluated(player: Player) -> bool:
 def exploiters_to_meet(
     gates: Iterable[CandidateGate], player: Player, most: int = EXPLOITERS
 ) -> list[str]:
-    """Chooses the accepted exploiters that a main's snapshot meets, unpatched exploiters first.
+    """Chooses the accepted exploiters that a main's snapshot meets. Exploiters that no earlier
+    snapshot of the main has beaten come first.
 
     If there are more than `most`, half of the chosen exploiters are the newest. The other half is
     drawn at random, with the snapshot's digest as the seed. So all exploiters are met over time,
@@ -157,7 +168,7 @@ class Facts:
         gates: all gates, in the order in which they opened.
         requests: open evaluations, the earliest first.
         curricula: the learners' stages.
-        can_meet: whether this evaluator can let two players meet.
+        can_meet: says whether this evaluator can play matches of two players.
         rivals_wait: whether matches of rivals can't begin yet, because earlier matches of rivals
             are in progress.
     """
@@ -172,7 +183,7 @@ class Facts:
     rivals_wait: bool = False
 
     def have_rival(self, player: str, opponent: str) -> bool:
-        """Returns whether one of two players is a rival."""
+        """Returns whether at least one of two players is a rival."""
         both = (self.players.get(name) for name in (player, opponent))
         return any(one is not None and one.kind is PlayerKind.RIVAL for one in both)
 
@@ -213,8 +224,8 @@ class Plan:
     def budget(self) -> int:
         """Returns how many clean matches may still be allocated.
 
-        A milestone's own matches (`_milestone`) do not use up the budget, but its further matches
-        do. Otherwise allocation could choose them without end.
+        The matches that every milestone plays (`_milestone`) do not use up the budget. Further
+        matches of a milestone do, because otherwise their number would have no limit.
         """
         milestones = {player.name for player in self.snapshots if player.milestone}
         sampled, greedy = self._settings.milestone_matches, self._settings.greedy_matches
@@ -228,7 +239,7 @@ class Plan:
         return max(0, self._settings.matches_per_snapshot * others - spent // 2)
 
     def newest(self) -> list[Player]:
-        """The last snapshot of each lineage of a main."""
+        """The newest snapshot of each main."""
         mains = filter(is_mains_snapshot, self.snapshots)
         return list({SnapshotName.parse(player.name).lineage: player for player in mains}.values())
 
@@ -251,14 +262,14 @@ class Plan:
         ]
 
     def games(self, entry: Entry) -> int:
-        """Matches of the entry in the log."""
+        """Returns how many matches of an entry are in the log."""
         return self.facts.counts.get((entry.player, entry.opponent, entry.book), 0)
 
     def most_telling(self, chosen: Mapping[tuple[str, str], int]) -> Batch | None:
-        """Returns a batch of the chosen pairs of players.
+        """Returns a batch with the matches that `allocate` has chosen.
 
         Args:
-            chosen: number of further matches of each pair.
+            chosen: for each pair of players, the number of further matches.
         """
         asked = (Entry(*names, Book.EVAL, count) for names, count in chosen.items())
         return self._batch(
@@ -268,8 +279,8 @@ class Plan:
     # --- the batches
 
     def _batch(self, subject: str, wanted: Iterable[Entry], **more: bool) -> Batch | None:
-        """Returns a batch of those entries that lack matches and can be played, or None if there
-        are no such entries.
+        """Returns a batch of the entries that lack matches and can be played. If there are no such
+        entries, returns None.
         """
         due = (
             entry._replace(pairs=(entry.until - self.games(entry) + 1) // 2)
@@ -289,7 +300,9 @@ class Plan:
         return self._batch(evaluation.player, entries)
 
     def _first(self, player: Player) -> Batch | None:
-        """The first matches of a snapshot: a fixed number in all, against any opponents."""
+        """Returns the first matches of a snapshot that are still missing. Their total number is
+        fixed, and matches against any opponents count.
+        """
         missing = self._settings.first_matches - self._played[player.name]
         if missing <= 0:
             return None
@@ -306,7 +319,7 @@ class Plan:
         return met and _shortened(met, -(-missing // 2))
 
     def _first_of_rival(self, rival: Player) -> Batch | None:
-        """The first matches of a rival, against snapshots of all ages."""
+        """Returns the first matches of a rival, against snapshots of all ages."""
         active = [player.name for player in self.snapshots if player.state is PlayerState.ACTIVE]
         spaced = {active[-1 - index * len(active) // MET] for index in range(MET) if active}
         wanted = self._settings.first_matches
@@ -319,8 +332,9 @@ class Plan:
         )
 
     def _opponents(self, player: Player) -> Iterator[tuple[str, int]]:
-        """Yields opponents without end, the most informative first, each with a number of pairs of
-        matches."""
+        """Yields an endless series of opponents, the most informative first, each with a number of
+        pairs.
+        """
         neighbours, parent = list[str](), player.parent
         while len(neighbours) < 2 and parent in self.facts.players:
             neighbours.append(parent)
@@ -353,7 +367,7 @@ class Plan:
         )
 
     def _awaited(self, player: Player) -> list[str]:
-        """The bot whose defeat would end the present stage of the snapshot's learner."""
+        """Returns the bot that the snapshot's learner has to beat to end its present stage."""
         lineage = SnapshotName.parse(player.name).lineage
         return [
             status.stage.until_opponent
@@ -362,7 +376,7 @@ class Plan:
         ]
 
     def _by_closeness(self, player: Player) -> list[str]:
-        """Bots and other runs' snapshots, the nearest rating first."""
+        """Returns bots and other runs' snapshots, the players with the nearest ratings first."""
         imported = [
             candidate.name
             for candidate in self.facts.players.values()
@@ -389,7 +403,9 @@ class Plan:
         return self._batch(player.name, entries, of_exploiters=True)
 
     def _milestone(self, player: Player) -> Batch | None:
-        """A milestone's matches: all bots, sampled and greedy, and ancestors."""
+        """Returns a milestone's matches: against all bots, with sampled and with greedy actions,
+        and against some earlier snapshots of the same learner.
+        """
         matches, greedy = self._settings.milestone_matches, self._settings.greedy_matches
         lineage = SnapshotName.parse(player.name).lineage
         before = [
@@ -411,16 +427,17 @@ class NextWork:
     """Describes an evaluator's next work: a gate, or else batches.
 
     Attributes:
-        turn: index of the kind of work. The next call of `next_work` takes it as an argument.
+        turn: index of the kind of work. Pass it to the next call of `next_work`.
         subject: the player whose gate or batch comes first, "" if nothing is due.
         waiting: the subjects of everything else that is due.
         gate: the gate, or None.
-        awaited: the batch of the newest snapshot. It is played alone, because learners wait for its
-            result.
-        batches: batches to play together if no batch is awaited, or if other evaluators have leased
-            the awaited batch.
-        has_room: whether matches that `allocate` chooses may be played together with `batches`. The
-            number of matches played together is limited, and so is the budget of clean matches.
+        awaited: the batch of the newest snapshot, or None. It is played alone, because learners
+            wait for its result.
+        batches: batches to play together. They come next if there is no awaited batch, or if other
+            evaluators have leased all of its matches.
+        has_room: whether further matches, which `allocate` chooses, may be played together with
+            `batches`. It is false if `batches` has too many matches already, or if the budget of
+            clean matches is spent.
     """
 
     turn: int
@@ -437,7 +454,7 @@ def next_work(plan: Plan, turn: int) -> NextWork:
     the start.
 
     Exploiters' gates come first. Mains' gates, requests, snapshots and milestones take turns. Small
-    batches are played together: a larger batch of matches costs almost no extra time.
+    batches are played together, because this costs almost no extra time.
     """
     facts, kinds = plan.facts, list[Sequence[CandidateGate | Batch]]([plan.gates])
     for kind in plan.batches():

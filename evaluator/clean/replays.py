@@ -1,5 +1,5 @@
-"""Records replays from batches: a player's first match, its first loss to each opponent, and the
-highlights of the run.
+"""Records replays of clean matches: a player's first match in a batch, its first loss to each
+opponent, and the highlights of the run.
 
 Shape suffixes: N rows, 2 seats, A action width.
 """
@@ -43,15 +43,23 @@ from league.replay.highlights import (
 )
 
 LIVE_SECONDS = 20.0
-"""Shortest time between the ends of two live matches."""
+"""Shortest time between the ends of two live matches, in seconds. A live match is a match of any
+players whose replay is kept for people who watch the league.
+"""
 KNOCKOUT = 100.0
-"""Damage that counts as much as a knock-out when two players are compared."""
+"""To find the closest match, a knock-out counts as much as this damage."""
 _log = logging.getLogger("evaluator")
 
 
 class _Match(NamedTuple):
-    """A match in progress: its decisions, the names by seat, the seat of the batch's player (None
-    without one), whether it is the player's first match, and whether a bot plays.
+    """A match in progress.
+
+    Attributes:
+        take: records the decisions.
+        names: the players' names by seat.
+        seat: the seat of the recorded player, None in a match of other players.
+        is_first: whether it is the recorded player's first match.
+        has_bot: whether a bot plays.
     """
 
     take: MatchRecorder
@@ -63,14 +71,21 @@ class _Match(NamedTuple):
 
 @dataclass
 class Recorder:
-    """Writes replays of `players` into `folder`, which is in the run's folder, and keeps only the
-    newest `most` replays, the matches of people and the highlights there. About every
-    `LIVE_SECONDS` it also writes a match of any players, for people who watch the league.
+    """Writes replays of some players' matches. About every `LIVE_SECONDS` it also writes a match of
+    any players, for people who watch the league.
 
-    If `players` has the players of both seats, the match is recorded for the player in seat 0.
+    Each match is played again before its replay is written.
 
-    `milestones` are the players whose win over a hard bot is a highlight. `clock` gives Unix
-    seconds. A match is played again before it is written, and `should_stop` may end this.
+    Attributes:
+        folder: a folder in the run's folder. It keeps the newest `most` replays, and also the
+            highlights and the matches of people.
+        players: the players whose matches are recorded. If both players of a match are among them,
+            it is recorded for the player in seat 0.
+        most: largest number of replays to keep, without highlights and matches of people.
+        milestones: players whose win over a hard bot is a highlight.
+        clock: returns Unix seconds.
+        should_stop: asked while a match is played again. If it returns True, the replay is not
+            written.
     """
 
     folder: Path
@@ -92,8 +107,8 @@ class Recorder:
         self._live_at = lives[-1] if lives else -math.inf
 
     def begin(self, row: int, assignment: Assignment) -> None:
-        """Begins to record a match of `players`, or any match if no other is recorded. `row` plays
-        it from the next decision on.
+        """Begins to record the match that starts in `row` with the next decision. If none of
+        `players` plays in it, it is recorded only if no other match is being recorded.
         """
         names = assignment.seats[0].name, assignment.seats[1].name
         seat = next((seat for seat in (0, 1) if names[seat] in self.players), None)
@@ -119,8 +134,8 @@ class Recorder:
             match.take.note(actions_N2A[row], frames)
 
     def end(self, row: int, game: BatchedGame) -> None:
-        """Writes the replay of the match that ended in `row` if it is the player's first match, its
-        first loss to the opponent, or a highlight. An error is only logged.
+        """Ends the recording in `row`. Writes a replay if the match is the player's first match,
+        the first loss to the opponent, or a highlight. An error is only logged.
         """
         match = self._rows.pop(row, None)
         if match is None or row in game.failures:
@@ -154,7 +169,7 @@ class Recorder:
             _log.warning("no replay of match %s is kept: %s", match.take.match_id, error)
 
     def _highlights(self, row: int, match: _Match, game: BatchedGame) -> Iterator[Highlight]:
-        """Yields a highlight of each kind that the match may be."""
+        """Yields the highlights that the match may be, one of each kind."""
         frames, outcome = int(game.final_frames_N[row]), float(game.outcomes_N[row])
         stats = dict(zip(game.spec.stats, game.final_stats_N2S[row].T.tolist(), strict=True))
         winner = "" if outcome == 0.5 else match.names[int(outcome < 0.5)]
@@ -196,15 +211,15 @@ class Recorder:
                 yield highlight(WIN, hardness, words)
 
     def _keep(self, row: int, match: _Match, game: BatchedGame) -> None:
-        """Plays the match again to write down its bots' actions, too."""
+        """Saves the replay, after playing the match again to record the actions of bots too."""
         first, second = game.bots_N2[row].tolist()
         take = replace(match.take, bots=(first, second))
         replay = take.finish(float(game.outcomes_N[row]), final_digest(game, row), self.should_stop)
         save_replay(self.folder / f"{take.match_id}{SUFFIX}", replay)
 
     def _remove_old(self, unlisted: list[Highlight]) -> None:
-        """Removes the oldest replays and the unlisted live matches. It keeps highlights and
-        people's matches.
+        """Removes the oldest replays, and live matches that are no longer listed as highlights.
+        Other highlights and the matches of people stay.
         """
         passing = {one.match_id for one in unlisted if one.is_passing}
         listed = {

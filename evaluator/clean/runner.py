@@ -46,7 +46,7 @@ from league.service.priority import seconds_without_core, step_back
 from league.status import CORE_WAIT, MOST_CORE_WAIT
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
-"""Errors of loading a snapshot with a damaged file, card or digest. Other snapshots still play."""
+"""Errors that loading a damaged snapshot may raise. Other snapshots still play."""
 HEARTBEAT_SECONDS = 2.0
 """Time between heartbeats, well below the matchmaker's lease time."""
 POLL_SECONDS = 1.0
@@ -57,18 +57,20 @@ matches between them until a restart. It counts reports, not matches, because a 
 breaks all of its matches at once.
 """
 FITTED = 300
-"""Matches are allocated among this many of the newest snapshots. Fitting them takes a second."""
+"""Matches are allocated among this many of the newest snapshots. Fitting their ratings takes a
+second.
+"""
 TABLE_SECONDS = 30.0
-"""Time between writes of the table of results while matches are played."""
+"""Time between two writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
-"""Number of newest replays (a few kB each) that stay in the run's folder, in addition to live
-matches, highlights and matches of people.
+"""The newest replays, this many (a few kB each), stay in the run's folder. Live matches, highlights
+and matches of people are kept in addition.
 """
 CORE_SECONDS = 2.0
-"""Time between measurements of how long the matches waited for a core."""
+"""Time between two measurements of how long the matches waited for a core."""
 STARVED = 0.98
-"""If the matches wait for a core for a larger share of the time, the evaluator leaves the policy
-SCHED_IDLE and competes for cores by its nice value.
+"""If the matches spend more than this share of the time waiting for a core, the evaluator leaves
+the scheduling policy SCHED_IDLE, and competes for cores by its nice value.
 """
 T = TypeVar("T")
 _log = logging.getLogger("evaluator")
@@ -76,15 +78,19 @@ _log = logging.getLogger("evaluator")
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """The matches in progress, for heartbeats and the service.
+    """The evaluator's progress, for heartbeats and the service.
 
     Attributes:
-        current: the player whose matches are played, "" while idle.
-        matches_done, matches_total: counts of the matches that this evaluator has leased.
-        waiting: players whose matches come next, "" for matches between any two players.
-        matches_per_second: its speed.
-        gate: the opponent, while a gate is played.
-        core_wait: share of the last seconds in which it was ready to play but had no core.
+        current: the player whose matches are played. "" while nothing is played, and for matches
+            that don't evaluate a certain player.
+        matches_done: of the matches that this evaluator has leased, how many it has played.
+        matches_total: number of matches that this evaluator has leased.
+        waiting: the players whose matches come next. "" stands for matches that don't evaluate a
+            certain player.
+        matches_per_second: number of matches that the evaluator plays per second.
+        gate: the opponent in a gate's matches. "" if no gate is played.
+        core_wait: share of the last seconds in which the evaluator was ready to play but had no
+            core.
         is_idle: whether there was nothing to play at the last check.
     """
 
@@ -112,17 +118,18 @@ class Progress:
 class Evaluator:
     """Plays gates and batches of clean matches on `game` for all players of the league.
 
-    Call `open` once, then `run` until `stop` is set. Other threads may read `progress` and call
-    `plan`.
+    Call `open` once, then `run`, which works until `stop` is set. Other threads may read `progress`
+    and call `plan`.
 
     Args:
-        worker: its name. A newer evaluator with this name takes over.
-        recipe: describes `game`, for replays and for a second game, in which rivals play.
+        worker: the evaluator's name. If another evaluator starts with this name, it takes over.
+        recipe: describes `game`, for replays and for a second game, in which rivals (other people's
+            agents) play.
 
     Attributes:
         progress: the matches in progress.
-        snapshots_done: snapshots that have played their first matches.
-        fenced: whether a newer evaluator took over.
+        snapshots_done: number of snapshots that have played their first matches.
+        fenced: whether another evaluator took over, so that this evaluator has to stop.
     """
 
     def __init__(
@@ -170,7 +177,9 @@ class Evaluator:
         self._stall.rests()
 
     def open(self) -> None:
-        """Warms the game up and begins a new incarnation."""
+        """Warms the game up, and tells the matchmaker that this evaluator has started (it opens an
+        incarnation).
+        """
         self._game.reset(np.arange(self._game.num_matches, dtype=np.uint64))
         self._game.step(self._game.idle_actions())
         name, version = self._game.spec.name, self._game.spec.version
@@ -182,7 +191,11 @@ class Evaluator:
         )
 
     def run(self) -> None:
-        """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
+        """Works until `stop` is set.
+
+        Raises:
+            Fenced: another evaluator of this name has started later and taken over.
+        """
         with self._heartbeats(), closing(self._rivals):
             try:
                 while not self.stop.is_set():
@@ -246,7 +259,7 @@ class Evaluator:
         return bool(batches) and self._play_batches(batches, plan)
 
     def _allocated(self, plan: Plan) -> Batch | None:
-        """Fits the ratings, and returns matches of the pairs that reduce uncertainty most."""
+        """Fits the ratings, and returns the matches that would reduce their uncertainty most."""
         from evaluator.clean.allocation import allocate  # scipy takes half a second to load
         from league.stats.ratings.lineage import fit_league
 
@@ -259,7 +272,9 @@ class Evaluator:
         return plan.most_telling(allocate(plan, fit, ALLOCATED, self._rng))
 
     def _play_gate(self, gate: CandidateGate, players: Mapping[str, Player]) -> bool:
-        """Plays a candidate's gate until it is decided. Gives it up if a player can't play."""
+        """Plays a candidate's gate until it is decided, or gives the gate up if a player can't play
+        in it.
+        """
         work: GateWork | None = None
         try:
             for name in (gate.candidate, *(test.victim for test in gate.victims)):
@@ -280,9 +295,10 @@ class Evaluator:
         return True
 
     def _play_batches(self, batches: Sequence[Batch], plan: Plan) -> bool:
-        """Plays all matches that no other evaluator has leased. Returns whether there were any.
+        """Plays all matches of the batches that no other evaluator has leased. Returns whether
+        there were any.
 
-        Matches of rivals only begin here, and continue in another thread.
+        Matches of rivals only begin here. They continue in another thread.
         """
         players = plan.facts.players
         try:
@@ -338,7 +354,9 @@ class Evaluator:
 
     @contextmanager
     def _planned_again(self, work: BatchWork, players: Mapping[str, Player]) -> Iterator[None]:
-        """Gives up the matches of `work` if the body fails because a player left the league."""
+        """Gives up the matches of `work` if the block fails because a player left the league. The
+        next plan then leaves this player out.
+        """
         try:
             yield
         except (Refused, NotFound, InvalidInput) as error:
@@ -352,7 +370,7 @@ class Evaluator:
             work.release("they are planned again")
 
     def _note(self, work: BatchWork) -> None:
-        """Remembers the outcome of matches that ended."""
+        """Remembers failed and refused matches, and that there are new results to write."""
         self._failures += work.failures
         self._reports_refused = work.reports_refused
         self._unwritten = self._unwritten or work.leased > 0
@@ -360,8 +378,8 @@ class Evaluator:
     # --- matches of rivals
 
     def _begin_rivals(self, work: BatchWork, arena: Arena, players: Mapping[str, Player]) -> bool:
-        """Begins matches of rivals in another thread, so that no other match waits for their
-        decisions. Returns whether this evaluator could lease any.
+        """Begins matches of rivals in another thread, so that no other match waits for the rivals'
+        decisions. Returns whether this evaluator could lease any matches.
         """
         with self._planned_again(work, players):
             work.fill()
@@ -374,7 +392,7 @@ class Evaluator:
         return True
 
     def _play_rivals(self, work: BatchWork, arena: Arena) -> None:
-        """Plays matches of rivals to their end, or until `stop`."""
+        """Plays matches of rivals to their end, or until `stop` is set."""
         frames_before = self._rival_frames
         while not work.finished and not self.stop.is_set():
             work.step()
@@ -420,7 +438,7 @@ class Evaluator:
             return self._paces[player.digest]
 
     def _problem(self, players: Mapping[str, Player], *names: str) -> str:
-        """Why this evaluator can't let two players meet, "" when it can."""
+        """Returns why this evaluator can't play matches of two players, "" if it can."""
         paces = dict[str, int]()
         for name in names:
             player = players.get(name)
@@ -440,10 +458,10 @@ class Evaluator:
     def _playable(
         self, batches: Sequence[Batch], players: Mapping[str, Player]
     ) -> tuple[list[Entry], int]:
-        """Returns the entries whose players decide as often as the first entry's players, and the
-        number of frames between their decisions.
+        """Returns the entries that can be played together with the first entry, because all
+        snapshots decide equally often. Also returns the number of frames between decisions.
 
-        If a player can't be loaded, it raises the error and leaves the player out from now on.
+        If a player can't be loaded, it raises the error, and leaves the player out from now on.
         """
         entries, pace = list[Entry](), 0
         for entry in (entry for batch in batches for entry in batch.entries):
@@ -467,7 +485,7 @@ class Evaluator:
             raise
 
     def _refuse_requests(self, plan: Plan) -> None:
-        """Cancels requests with players that can't meet here."""
+        """Cancels requests whose players can't meet on this evaluator."""
         for request in plan.facts.requests:
             for player, opponent, *_ in targets(request):
                 if problem := self._problem(plan.facts.players, player, opponent):
@@ -510,7 +528,7 @@ class Evaluator:
             self._remind(f"the table of results is written later: {error}")
 
     def _play(self, work: Work, arena: Arena) -> bool:
-        """Plays matches to their end, or until `stop`. Returns whether they ended."""
+        """Plays matches to their end, or until `stop` is set. Returns whether all matches ended."""
         frames_before, looked_at = self._frames, time.monotonic()
         waited_before, core_wait = self._aside(seconds_without_core), 0.0
 
@@ -557,7 +575,7 @@ class Evaluator:
 
     @contextmanager
     def _heartbeats(self) -> Iterator[None]:
-        """Sends heartbeats from a thread while the body runs."""
+        """Sends heartbeats from a thread while the block runs."""
         ended = threading.Event()
         self._heartbeat()  # finds out whether learners train, which the first work has to know
 

@@ -30,7 +30,9 @@ SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_nam
 THREADS = 4
 MAX_REQUEST_BYTES = 64 * 1024
 STOP_SECONDS = 0.25
-"""Time for running calls to end. The program must end within `evaluator.main.STOP_SECONDS`."""
+"""Time that calls in progress have to end. It is short, because the whole program must end within
+`evaluator.main.STOP_SECONDS`.
+"""
 _log = logging.getLogger("evaluator")
 
 

@@ -25,7 +25,9 @@ _log = logging.getLogger("evaluator")
 
 
 class Work:
-    """Plays the matches of `player` in `arena`. Call `step` until `finished`, or `hand_back`."""
+    """Plays the matches of `player` in `arena`. Call `step` until `finished` is true. To stop
+    earlier, call `hand_back`.
+    """
 
     def __init__(
         self, client: MatchmakerClient, incarnation: int, arena: Arena, player: str, at_once: int
@@ -57,11 +59,13 @@ class Work:
 
     @property
     def finished(self) -> bool:
-        """Whether all is played and reported."""
+        """Whether all matches have been played and reported."""
         return self.done and not self._in_play
 
     def step(self) -> None:
-        """Fills free rows, plays a decision of every match, and reports results that are due."""
+        """Fills free rows, plays all matches for the length of a decision, and reports results if
+        a report is due.
+        """
         self.fill()
         if self._arena.busy:
             self._unreported += self._arena.step()
@@ -84,14 +88,14 @@ class Work:
         self.accepted += self._settle(results)
 
     def hand_back(self) -> None:
-        """Reports finished matches and releases the rest."""
+        """Reports finished matches, and releases the leases of the others."""
         if self._unreported:
             self._report()
         released = self.release("the evaluator stops")
         _log.info("%d leases of %s are handed back", released, self._player)
 
     def release(self, reason: str) -> int:
-        """Gives up all matches in progress. Returns the number of leases released."""
+        """Gives up all matches in progress. Returns how many leases were released."""
         match_ids, self._in_play = sorted(self._in_play), set()
         if not match_ids:
             return 0
@@ -113,9 +117,10 @@ class Work:
 class BatchWork(Work):
     """Plays the matches of batches, except matches that other evaluators have leased.
 
-    `met` has the names of the players. `failures` counts reports of broken matches by pair of
-    players. `reports_refused` counts consecutive reports of which the matchmaker accepted no
-    result.
+    Attributes:
+        met: the names of all players.
+        failures: for each pair of players, the number of reports that contained a broken match.
+        reports_refused: number of consecutive reports of which the matchmaker accepted no result.
     """
 
     def __init__(
@@ -164,8 +169,10 @@ class BatchWork(Work):
         return leased
 
     def _settle(self, results: Sequence[MatchResult]) -> int:
-        """Reports the results, if there are any, and returns how many were accepted. Raises
-        `Refused` if every result of several consecutive reports was refused.
+        """Reports the results, if there are any, and returns how many were accepted.
+
+        Raises:
+            Refused: several consecutive reports were refused as a whole.
         """
         if not results:
             return 0

@@ -24,7 +24,9 @@ PROBED = (
     ("seen", "view", "any"),
     ("match mean", "latent", "mean of a match"),
 )
-"""For each probe of a report: its name in the report, and the words for its reading and moment."""
+"""For each probe: its name in the report, and the words that the table shows in the columns
+"reading" and "moment".
+"""
 PROBES = "reading moment matches# share# interval# chance# shuffled# p_value#"
 OPPONENTS = "opponent matches# named# mostly_called called# silhouette# moved# drift# interval#"
 ATTENTION = "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"

@@ -37,14 +37,14 @@ MEANS = (
     *("damage_ratio", "knockouts", "pickups", "falls", "damage_dealt", "damage_taken"),
     *("payoff", "reward", "seconds", "choices"),
 )
-"""Means that the table shows, where the game has them."""
+"""Means that the table shows, if the game has them."""
 SPARED = (
     *("losses", "draws", "wins", "damage_taken", "damage_dealt", "reward", "falls", "seconds"),
     *("pickups", "matches", "choices", "payoff", "knockouts", "damage_ratio"),
 )
 CHECKS = {"win_rate": 0.7, "damage_ratio": 2.0, "knockouts": 2.0, "pickups": 1.0,
           "seconds_per_fall": 60.0}  # fmt: skip
-"""Values that a player must exceed in its matches against `based` to be ready."""
+"""Values that a player must exceed in its matches against the bot `based` to be ready."""
 
 Player = Annotated[
     str,

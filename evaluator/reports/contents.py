@@ -1,4 +1,4 @@
-"""Gathers reports: of a benchmark, of a snapshot of a league, or of a whole run."""
+"""Puts reports together: about a benchmark, a snapshot of a league, or a whole run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TOLD = 20
 
 
 def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, Any]) -> Report:
-    """Returns the report of a benchmark. `facts` say how its matches were played."""
+    """Returns the report of a benchmark. `facts` says how the matches were played."""
     met, player = of_player.met_in_benchmark(scores, spec), scores[0].player
     payoffs = spec.payoff_unit
     return Report(
@@ -59,11 +59,12 @@ def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, An
 def of_league_player(
     client: MatchmakerClient, name: str, run: str, exploits: Path | None = None, game: str = ""
 ) -> Report:
-    """Returns the report of a member of a league, by its matches in the clean book.
+    """Returns a report about a member of a league, from the member's clean matches.
 
     Args:
-        exploits: folder of the certificates of `bin/league exploit`.
-        game: the run's game. Without it, as for a remote league, no game is imported.
+        exploits: folder with the certificates of `bin/league exploit`.
+        game: the name of the run's game, or "". A game that could run other code is imported only
+            if this names it.
 
     Raises:
         NotFound: there is no such player, or it has no clean match.
@@ -101,10 +102,15 @@ def of_league_player(
 def of_run(
     client: MatchmakerClient, run: str, exploits: Path | None = None, game: str = ""
 ) -> Report:
-    """The report of a whole run: its ratings, its training, and its newest evaluated snapshot.
-    Without a clean match it raises `NotFound`.
+    """Returns a report about a whole run: its ratings, its training, and its newest evaluated
+    snapshot.
 
-    `exploits` and `game` are as in `of_league_player`.
+    Args:
+        exploits: as for `of_league_player`.
+        game: as for `of_league_player`.
+
+    Raises:
+        NotFound: the run has no clean match yet.
     """
     players = {player.name: player for player in client.players()}
     status, rated = client.status(), client.ratings()
@@ -211,7 +217,7 @@ def _player_numbers(
 def _fitted(
     client: MatchmakerClient, rated: Sequence[Rating], players: Mapping[str, Player]
 ) -> dict[str, Measured]:
-    """Returns each player's rating, best first, by the fit of all games.
+    """Returns each player's rating, best first, from a fit to all games.
 
     If there are too many players for a quick fit, it returns TrueSkill's ratings without intervals.
     """

@@ -1,4 +1,9 @@
-"""Describes a player in a report: opponents, generalisation, forgetting, exploiters."""
+"""Describes a player in a report: opponents, generalisation, forgetting, exploiters.
+
+An ancestor is an earlier snapshot of the same learner. The score against an opponent is the share
+of the points (a draw is half a point). In games with payoffs it is the mean payment per match, half
+of the player's lead in payoff.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +32,20 @@ TRAINING, HELD_OUT, LEAGUE = "training bots", "held-out bots", "league snapshots
 EXPLOITERS, OTHERS = "exploiters", "others"
 GROUPS = (TRAINING, HELD_OUT, LEAGUE, EXPLOITERS, OTHERS)
 PANELS = ("damage_ratio", "knockouts", "pickups", "reward")
-"""Means that the opponents' chart shows, where they are known."""
+"""Means that the chart of opponents shows if they are known."""
 COLUMNS = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls", "pickups",
            "payoff", "reward", "seconds", "choices")  # fmt: skip
 ENOUGH = 20
-"""Fewest matches to show a mean without an interval in a chart, to make a statement about an
-ancestor, or to claim that a player beats an opponent.
+"""Smallest number of matches for which the chart shows a mean that has no interval, and for which
+the report says something about an ancestor, or claims that the player beats an opponent.
 """
 ERROR = 0.05 / 3
-"""Largest probability of each of three errors of a report: it claims that the player beats an
-opponent that the player does not beat, it claims a weakness that does not exist, or it claims a
-drop that does not exist. Together the three errors have a probability of at most 5 %.
+"""A report may make three kinds of false claims: that the player beats an opponent, that it has a
+weakness, and that it has become worse against an ancestor (a drop). This is the largest probability
+of each kind. So all claims of a report are true with a probability of at least 95 %.
 """
 STAKES = "of what is at stake"
-"""Unit of a bound that comes from a gate, in a game with payoffs."""
+"""In games with payoffs, the unit of a bound that comes from a gate."""
 MOST = 40
 """Largest number of opponents in a chart or table. The opponents with the most matches are shown.
 """
@@ -53,10 +58,10 @@ class Met:
     """A player's matches against an opponent.
 
     Attributes:
-        ancestor_step: the opponent's step if it is an earlier snapshot of the player's lineage.
-        paid, square: means of the payments to the player and of their squares, in games with
-            payoffs.
-        largest: the largest payment of a match, None if the game does not state it.
+        ancestor_step: the opponent's step if the opponent is an ancestor, else None.
+        paid: in games with payoffs, the mean payment to the player.
+        square: in games with payoffs, the mean of the squared payments.
+        largest: the largest possible payment of a match, None if the game does not state it.
     """
 
     opponent: str
@@ -78,7 +83,7 @@ class Met:
 
     @property
     def points(self) -> float:
-        """Returns won points, where a draw is half a point."""
+        """Returns the points that the player won. A draw is half a point."""
         return self.wins + self.draws / 2
 
     @property
@@ -134,7 +139,9 @@ def unit_of(met: Iterable[Met], name: str) -> Unit:
 
 
 def measured(points: float, worth: float) -> Measured:
-    """Returns points / worth with Wilson's 95 % interval for `worth` matches."""
+    """Returns the share of points that were won, with Wilson's 95 % interval. `worth` is the
+    effective number of matches.
+    """
     interval = wilson_interval(points, worth)
     return Measured(points / worth if worth else math.nan, interval.low, interval.high)
 
@@ -173,7 +180,9 @@ def met_in_benchmark(scores: Iterable[Score], spec: GameSpec) -> list[Met]:
 
 
 def _square(score: Score) -> float:
-    """The mean square of a benchmark's payments, from the Student interval of their pairs."""
+    """Computes the mean square of a benchmark's payments from their mean and its interval, which is
+    a Student interval over pairs.
+    """
     paid = score.means.get("payoff")
     if paid is None or score.matches < 4:
         return math.nan
@@ -187,8 +196,8 @@ def met_in_log(
     frames_per_second: int,
     largest: float | None = None,
 ) -> list[Met]:
-    """Returns the opponents in a player's row of a clean book. The log has sums, so means have no
-    intervals.
+    """Returns the opponents in a player's row of a clean book. The log keeps only sums, so means
+    have no intervals.
 
     Args:
         frames_per_second: speed of the game, 0 if unknown.
@@ -246,7 +255,7 @@ def _ancestor_step(player: str, other: str) -> int | None:
 def player_sections(
     player: str, met: Sequence[Met], bounds: Sequence[Bound] = (), payoffs: str = ""
 ) -> list[Section]:
-    """All that is known of a player, in the order of a report. `payoffs` is the unit of payoffs."""
+    """Returns a report's sections about a player, in order. `payoffs` is the unit of payoffs."""
     unit = unit_of(met, payoffs)
     shown = sorted(met, key=lambda row: -row.matches)[:MOST]
     shown.sort(key=lambda row: (GROUPS.index(row.group), -row.score.low, row.opponent))
@@ -349,9 +358,9 @@ def _points(
 
 
 def group_scores(met: Sequence[Met]) -> dict[str, Measured]:
-    """Returns the mean score against each group of opponents. Opponents count equally, whatever
-    their numbers of matches. In a game without payoffs, the interval for k opponents with nᵢ
-    matches is computed as for a single opponent with k² / Σ 1/nᵢ matches.
+    """Returns the mean score against each group of opponents. All opponents count equally, even if
+    they have different numbers of matches. In a game without payoffs, the interval for k opponents
+    with nᵢ matches is computed as for a single opponent with k² / Σ 1/nᵢ matches.
     """
     scores = {}
     for group in GROUPS:
@@ -378,8 +387,8 @@ def _mean(scores: Sequence[Measured], weights: Sequence[float]) -> Measured:
 
 
 def gap(score: Measured, other: Measured) -> Measured:
-    """The difference of two scores, with the interval of R. G. Newcombe, Statistics in Medicine 17
-    (1998), method 10: it combines the Wilson intervals of both.
+    """Returns the difference of two scores. Its interval combines the Wilson intervals of both
+    scores (R. G. Newcombe, Statistics in Medicine 17, 1998, method 10).
     """
     value = score.value - other.value
     below = math.hypot(score.value - score.low, other.high - other.value)
@@ -426,8 +435,8 @@ def _forgetting(player: str, met: Sequence[Met], unit: Unit) -> Section | None:
 
 
 def ancestors(met: Iterable[Met]) -> list[Met]:
-    """A player's earlier snapshots, the newest first. Neighbours are combined until they have
-    `ENOUGH` matches.
+    """Returns a player's ancestors, the newest first. Ancestors with too few matches are combined
+    with their neighbours, until each entry has `ENOUGH` matches if possible.
     """
     earlier = [row for row in met if row.ancestor_step is not None]
     pools: list[list[Met]] = []
@@ -463,9 +472,11 @@ def _together(pool: Sequence[Met]) -> Met:
 
 def drops(newest_first: Sequence[Met]) -> list[Met]:
     """Returns the ancestors to which a player loses, or against which it does worse than against a
-    newer ancestor. The argument has all ancestors, the newest first. The probability that any of
-    these claims is wrong is at most `ERROR`, because the intervals are corrected for the number of
-    ancestors (Bonferroni).
+    newer ancestor. The probability that any of these claims is wrong is at most `ERROR`, because
+    the intervals are corrected for the number of ancestors (Bonferroni).
+
+    Args:
+        newest_first: all ancestors.
     """
     dropped, best = list[Met](), newest_first[0].even if newest_first else 0.0
     for row in newest_first:
@@ -482,13 +493,12 @@ def drops(newest_first: Sequence[Met]) -> list[Met]:
 def headline(
     player: str, met: Sequence[Met], bounds: Sequence[Bound], *, exact: bool, payoffs: str = ""
 ) -> dict[str, str]:
-    """Returns sentences on how exploitable a player is, and which bots and earlier snapshots it
-    beats.
+    """Returns sentences on how exploitable a player is, and which bots and ancestors it beats.
 
-    All its claims together hold with 95 % confidence (see `beaten` and `bounds_of`).
+    All of these claims together hold with 95 % confidence (see `beaten` and `bounds_of`).
 
     Args:
-        exact: whether the game is small enough for exact values.
+        exact: whether the game is small enough to compute the exploitability exactly.
         payoffs: the unit of payoffs.
     """
     unit = unit_of(met, payoffs)
@@ -517,7 +527,7 @@ def headline(
 
 
 def summary(headline: Mapping[str, str], player: str) -> Section:
-    """The headline as the first section of a report."""
+    """Returns the headline as the first section of a report."""
     return Section(
         title=f"{player} in a few lines",
         words="A player beats an opponent if chance does not explain its share of the points in "
@@ -566,10 +576,15 @@ def _beaten(met: Sequence[Met], beats: Collection[str], group: str, unit: Unit) 
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """An exploiter's evidence about a player: its `score` in `matches`, after training for `steps`.
+    """Says how much an exploiter won against a player, which bounds the player's exploitability
+    from below.
 
     Attributes:
-        paid: the exploiter's winnings per match in `unit`, None if only the score was measured.
+        score: the exploiter's share of the points.
+        matches: number of matches.
+        source: the kind of matches.
+        steps: number of steps for which the exploiter trained.
+        paid: the exploiter's mean payment per match in `unit`, None if only the score is known.
     """
 
     exploiter: str
@@ -582,8 +597,8 @@ class Bound:
 
     @property
     def exploitability(self) -> float:
-        """Returns the lower end of the exploiter's winnings per match, -inf if unknown. A score p
-        counts as winnings of 2p − 1.
+        """Returns the lower end of the interval of the exploiter's payment per match, -inf if
+        unknown. If only the score p is known, the payment is 2p − 1.
         """
         low = 2 * self.score.low - 1 if self.paid is None else self.paid.low
         return -math.inf if math.isnan(low) else low
@@ -601,10 +616,10 @@ def bounds_of(
     `bin/league exploit`, the largest first. An exploiter's bound comes from its clean matches, or
     else from its gate. `payoffs` is the unit of payoffs, "" in games without payoffs.
 
-    Let k be the number of accepted exploiters, plus the number of these certificates, plus the
-    number of gates of other exploiters in which the player has played as a victim. Each end of an
-    interval is wrong with probability at most `ERROR` / k. So the largest low end is too high with
-    probability at most `ERROR` (Bonferroni).
+    Let k be the number of certificates and of exploiters that were tried: all accepted exploiters,
+    and all others whose gate has matches against the player. Each end of an interval is wrong with
+    a probability of at most `ERROR` / k. So the largest of the bounds is too high with a
+    probability of at most `ERROR` (Bonferroni).
     """
     tested = [
         gate
@@ -651,7 +666,7 @@ def bounds_of(
 
 
 def _test_of(gate: CandidateGate, player: str) -> VictimGate | None:
-    """Returns the gate's test against a player, or None before its first match."""
+    """Returns the gate's test against a player, or None if the test has no match yet."""
     return next((test for test in gate.victims if test.victim == player and test.matches), None)
 
 

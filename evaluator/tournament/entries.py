@@ -32,7 +32,9 @@ ENDINGS = (".py", *MODELS)
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """An entrant. `kind` is file, rival, bot or weights, and `source` the word that names it."""
+    """An entrant. `kind` is file, rival, bot or weights. `source` is the word on the command line
+    that names the entrant.
+    """
 
     member: Member
     kind: str
@@ -46,10 +48,10 @@ class Entry:
 def find_entries(
     finder: Finder, words: Sequence[str], blobs: BlobFolder, *, trusted: bool
 ) -> tuple[GameSettings, list[Entry]]:
-    """Returns the game and the entrants, with different names.
+    """Returns the game and the entrants. No two entrants have the same name.
 
     Args:
-        finder: finds members and the game. It needs no league if no word names a member.
+        finder: finds members and the game. If no word names a member, no league is needed.
         words: names of members, files, and folders of files. A word means a file if it ends in .py,
             .zip or .onnx, contains a slash, or is the name of a folder here.
         blobs: where the rivals' bundles are stored.
@@ -142,7 +144,7 @@ def _name(path: Path) -> str:
 
 
 def _named_apart(entries: Sequence[Entry]) -> list[Entry]:
-    """Adds a number to a name that occurred before: a, a (2), a (3)."""
+    """Adds a number to each name that has occurred before: a, a (2), a (3)."""
     apart, taken = list[Entry](), set[str]()
     for entry in entries:
         name, number = entry.name, 1

@@ -16,9 +16,9 @@ from enum import StrEnum
 Key = tuple[int, int, int]
 """Stage, first and second entrant of an encounter."""
 Results = Mapping[Key, float]
-"""Results of the decided encounters for their first entrant: 1, ½ or 0."""
+"""Results of the decided encounters: 1 if the first entrant won, ½ for a draw, 0 if it lost."""
 UNKNOWN = -1
-"""A placeholder for an entrant of a bracket that depends on undecided encounters."""
+"""Placeholder in a bracket for an entrant that depends on undecided encounters."""
 MOST_TRIES = 20_000
 """Number of pairings that are tried in a Swiss round before entrants may meet again."""
 
@@ -36,7 +36,7 @@ class Encounter:
     """Describes the matches of two entrants in a stage.
 
     Attributes:
-        stage: its number. Encounters of a stage don't depend on each other.
+        stage: the stage's number. Encounters of a stage don't depend on each other.
         title: the stage's name.
         first, second: the entrants. Without a second, the first has a bye.
     """
@@ -56,7 +56,7 @@ def encounters(form: Format, entrants: int, rounds: int, results: Results) -> li
 
     Args:
         form: the format.
-        entrants: their number, at least 2.
+        entrants: the number of entrants, at least 2.
         rounds: rounds of a round robin or a Swiss tournament.
         results: the decided encounters.
     """
@@ -121,9 +121,9 @@ def _paired(
     order: Sequence[int], points: Sequence[float], met: set[frozenset[int | None]],
     tries: Iterator[int],
 ) -> list[tuple[int, int]] | None:  # fmt: skip
-    """Pairs the best entrant with an entrant that has the same points, if possible from the lower
-    half of the entrants with these points. Then it pairs the rest in the same way. Returns None if
-    some pair would have to meet again, or if `MOST_TRIES` tries have found no pairing.
+    """Pairs the best entrant with an entrant that has the same points, if possible with an entrant
+    from the lower half of those with these points. Then it pairs the rest in the same way. Returns
+    None if two entrants would have to meet again, or if `MOST_TRIES` tries have found no pairing.
     """
     if not order:
         return []
@@ -205,7 +205,9 @@ def _seed(entrant: int | None) -> int:
 
 
 def places(played: Sequence[Encounter], results: Results) -> dict[int, tuple[int, int]]:
-    """Returns each entrant's last stage in a bracket, and 1 if it won there. Larger is better."""
+    """Returns for each entrant its last stage in a bracket, and 1 if it won its encounter there,
+    else 0. Larger values are better.
+    """
     found: dict[int, tuple[int, int]] = {}
     for one in played:
         if one.second is not None and one.key in results:

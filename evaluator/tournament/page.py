@@ -204,7 +204,7 @@ def _share(cell: PayoffCell | None) -> Text:
 
 
 def _failures(outcome: Outcome) -> Markup:
-    """Returns the reasons of failed matches, with their numbers, by entrant."""
+    """Returns for each entrant why its matches failed, and how often for each reason."""
     counts: dict[tuple[str, str, str], int] = {}
     for one in outcome.tournament.matches:
         failed = [number for number, is_failed in one.each(one.failed) if is_failed]

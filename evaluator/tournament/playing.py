@@ -1,9 +1,9 @@
 """Plays a tournament's matches on all cores, and continues after a kill from its log.
 
 The log is a file with a line for each unit of work. A unit consists of matches of two entrants that
-a process plays together. A unit is in the log as a whole or not at all. Its seed follows from its
-first match. So if the agents are deterministic, a tournament that was killed and continued gives
-the same results as without the kill.
+a process plays together. A unit is in the log as a whole or not at all, and its seed follows from
+its first match. So if the agents are deterministic, a tournament has the same results whether or
+not it was killed and continued.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ T = TypeVar("T")
 UNIT = 32
 """Largest number of matches in a unit."""
 ROWS_OF_RIVALS = 2
-"""Number of matches of rivals that a unit plays at once. A rival has two processes, one for each of
-these matches. So no match waits for a decision in another match, or fails with another match.
+"""Number of matches of rivals (other people's agents) that a unit plays at once. A rival has two
+processes, one for each of these matches. So no match has to wait for a decision in another match,
+and no match fails because another match fails.
 """
 EXTRA_PAIRS = 5
 """Largest number of pairs of matches that are added while an encounter of an elimination is drawn.
@@ -84,12 +85,13 @@ class Played:
     """Records a match that was played.
 
     Attributes:
-        stage, first, second: its encounter (`Encounter.key`).
-        number: its number in the encounter. The first entrant has seat 0 if it is even.
+        stage, first, second: the match's encounter (`Encounter.key`).
+        number: the match's number in the encounter. In matches with even numbers, the first entrant
+            has seat 0.
         outcome: the first entrant's score: 1, ½ or 0. A rival that fails loses. If both entrants
             fail, the match is a draw. None means that the game itself failed, and the match doesn't
             count.
-        margin: in games with payoffs the first entrant's payoff minus the second entrant's payoff.
+        margin: the first entrant's payoff minus the second entrant's payoff, in games with payoffs.
         failure: why the match could not be played to its end, or "".
         failed: whether the first and the second entrant failed.
         late: how many decisions of the first and of the second entrant came late.
@@ -115,7 +117,7 @@ class Played:
         return self.stage, self.first, self.second
 
     def each(self, values: tuple[T, T]) -> Iterator[tuple[int, T]]:
-        """Yields both entrants with their values."""
+        """Yields both entrants, each with its value."""
         return zip((self.first, self.second), values, strict=True)
 
 
@@ -123,19 +125,21 @@ _LINE = TypeAdapter(list[Played])
 
 
 Unit = list[tuple[Key, int]]
-"""Matches of two entrants that a process plays together: their encounter and their number in it."""
+"""Matches of two entrants that a process plays together, as pairs: the encounter, and the match's
+number in the encounter.
+"""
 
 
 @dataclass
 class Tournament:
-    """Plays a tournament into a folder.
+    """Plays a tournament, and keeps its log and replays in a folder.
 
     Args:
-        folder: the folder of results.
-        plan: format and numbers.
+        folder: the folder for the results.
+        plan: the format, and the numbers of rounds and matches.
         settings: the game.
         entries: the entrants.
-        limits: bounds of the processes of files.
+        limits: limits of the processes in which other people's agents run.
     """
 
     folder: Path
@@ -153,7 +157,9 @@ class Tournament:
 
     @property
     def results(self) -> dict[Key, float]:
-        """The decided encounters' results for their first entrant: 1, ½ or 0."""
+        """The results of the decided encounters: 1 if the first entrant won, ½ for a draw, 0 if it
+        lost.
+        """
         found = dict[Key, float]()
         for key, played in by_encounter(self.matches).items():
             if not self._missing(played):
@@ -170,18 +176,18 @@ class Tournament:
         return [number for number in range(max(wanted, len(played))) if number not in there]
 
     def play(self, workers: int | None, on_match: Callable[[int, int, float], None]) -> None:
-        """Plays all matches that the folder's log does not have. If a file does not start in time,
-        its match is played again after the others, while no other match is played.
+        """Plays all matches that the folder's log does not have. If an agent does not start in
+        time, its match is played again later, while no other match is played.
 
         Args:
             workers: number of processes, by default one for each core.
-            on_match: receives the number of played and of known matches, and the seconds that the
-                rest of the known matches takes at the same speed.
+            on_match: receives the number of matches played so far, the number of matches known so
+                far, and the estimated seconds until the known matches are played.
 
         Raises:
             InvalidInput: the folder holds another tournament.
-            Refused: another command plays there.
-            DataCorrupt: its log is damaged.
+            Refused: another command is playing in this folder.
+            DataCorrupt: the folder's log is damaged.
             LeagueError: a process was killed.
         """
         with self._opened() as log:
@@ -251,8 +257,8 @@ class Tournament:
             yield log
 
     def _check_facts(self) -> None:
-        """Checks that the folder belongs to this tournament, by the facts in its file `FACTS`. In a
-        new folder, it writes this file.
+        """Checks by the folder's file `FACTS` that the folder belongs to this tournament. In a new
+        folder, it writes this file.
         """
         recipe = Recipe.of(self.settings)
         plan = {name: value for name, value in asdict(self.plan).items() if name != "rounds"}
@@ -293,7 +299,7 @@ class Tournament:
         at once.
 
         Returns:
-            The matches, and the matches among them in which a rival did not start in time.
+            All matches of the unit, and the matches in which a rival did not start in time.
         """
         pair = {one.digest: one for one in (self.entries[n].member for n in unit[0][0][1:])}
 
@@ -347,7 +353,7 @@ class Tournament:
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Yields a pool whose processes end when this process ends or the body fails."""
+    """Yields a pool whose processes end when this process ends or the block fails."""
     context: Any = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["evaluator.tournament.playing"])
     pool = ProcessPoolExecutor(workers, context, initializer=_begin)
@@ -375,7 +381,7 @@ def _played(
     failure: str,
     files: Sequence[str],
 ) -> Played:
-    """Returns a match from its first entrant's side. `files` are the names of both files."""
+    """Returns a match from the first entrant's point of view. `files` are the names of both files."""
     stage, first, second = key
     order = -1 if number % 2 else 1  # from seats to entrants
     one, other = conduct.failed[::order]

@@ -23,7 +23,7 @@ from league.views.report import finite
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """Keeps an entrant's place.
+    """Gives an entrant's place and results.
 
     Attributes:
         kind: file, rival, bot or weights.
@@ -32,7 +32,7 @@ class Standing:
         elo, elo_low, elo_high: Elo by the fit of all matches, with its 95 % interval.
         crashes: number of matches that it lost or drew because it failed.
         late: number of its decisions that came late, in all matches.
-        mu, sigma: TrueSkill after all matches, in the order of the schedule.
+        mu, sigma: the TrueSkill rating after all matches, rated in the order of the schedule.
     """
 
     rank: int
@@ -54,7 +54,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Keeps a tournament that has been played.
+    """Holds the results of a tournament that has been played.
 
     Attributes:
         standings: the entrants, best first.
@@ -174,8 +174,8 @@ def standing_rows(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def match_rows(outcome: Outcome) -> list[dict[str, Any]]:
-    """Returns a row for each match, with the outcome for `first`, which has seat 0 in matches with
-    an even number.
+    """Returns a row for each match. The outcome is the score of `first`, which has seat 0 in
+    matches with an even number.
     """
     names = outcome.names
     titles = {one.key: one.title for one in outcome.encounters}
@@ -201,7 +201,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """Returns the value with an apostrophe if a spreadsheet would take it for a formula."""
+    """Returns the value, with an apostrophe in front if it would be a formula in a spreadsheet."""
     is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@"))
     return f"'{value}" if is_formula else value
 
