@@ -127,7 +127,7 @@ class Closing(Busy):
 
 
 class RankGone(Unavailable):
-    """Says that another rank of the same learner has ended, so this rank can't continue."""
+    """Says that another process (rank) of this learner has ended, so this rank can't continue."""
 
 
 class DataCorrupt(LeagueError):

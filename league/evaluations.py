@@ -195,7 +195,10 @@ def text_of(mixture: Mapping[str, float]) -> str:
 
 
 def pairs_of(share: float, pairs: int) -> int:
-    """Divides `pairs` pairs of matches by share: returns a member's number of pairs, at least 1."""
+    """Returns how many pairs of matches a member of a mixture with this share plays, at least 1.
+
+    `pairs` is the number of pairs that all members play together.
+    """
     return max(1, round(share * pairs))
 
 

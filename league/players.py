@@ -225,8 +225,8 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """Requests `pairs` pairs of matches. Both matches of a pair have the same seed, with swapped
-    seats.
+    """Requests pairs of matches between two players. Both matches of a pair have the same seed,
+    with swapped seats.
 
     `until` limits the matches of the two players (0: no limit). A pair is leased only while the two
     players have fewer than `until` matches in the book, including the open leases of all workers.

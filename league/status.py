@@ -126,9 +126,8 @@ class Vitals:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingEpoch:
-    """Says with which draw probability a book's ratings rate the results after `after_position`.
-
-    The probability is the share of draws in the `games` games that were rated before.
+    """Gives the probability of a draw that a book's ratings assume in the results after
+    `after_position`. It is the share of draws in the `games` games that were rated before.
     """
 
     book: Book

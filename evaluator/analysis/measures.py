@@ -28,8 +28,8 @@ Parts = Sequence[NDArray[np.floating]]
 FOLDS: Final = 5
 SHUFFLES: Final = 200
 SHRINKAGE: Final = 0.001
-"""Number added to the variances in the probe's covariance matrix. They are near 1, because the
-probe scales its inputs to a standard deviation of 1.
+"""Number added to the variances in the probe's covariance matrix. It is small compared with 1, the
+variance of the probe's scaled inputs.
 """
 BLOCKS: Final = 8
 """Number of equal parts into which `drift` divides a match."""

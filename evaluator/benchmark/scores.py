@@ -125,9 +125,9 @@ class Benchmark:
         opponent: Entrant,
         on_match: Callable[[str, int], None],
     ) -> Score:
-        """Plays a player or a mixture against another. Each member of the one meets each member of
-        the other. The number of their matches is proportional to the product of their weights, but
-        at least two.
+        """Plays a player against an opponent. If they are mixtures, each member of `player` meets
+        each member of `opponent`. The number of matches of two members is proportional to the
+        product of their weights, but at least two.
         """
         from league.contest.matches import paired, play
 

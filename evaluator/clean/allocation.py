@@ -175,8 +175,8 @@ def _pairs(plan: Plan, fit: Fit) -> tuple[Numbers, Numbers]:
     rival.
 
     Older snapshots don't meet bots, because such results say little about the newest snapshot
-    (`fit_league`). Exploiters are left out, because their matches are evidence whether a main beats
-    them, and so the number of these matches has to be fixed in advance.
+    (`fit_league`). Exploiters are left out, because their matches test whether a main beats them.
+    The number of matches of such a test has to be fixed in advance.
     """
     players, facts = plan.facts.players, plan.facts
     subjects = {player.name for player in plan.snapshots if player.role not in EXPLOITING}

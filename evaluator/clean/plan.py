@@ -38,13 +38,13 @@ ANCESTORS = 4
 """Number of earlier snapshots of the same learner that a milestone meets, evenly spaced."""
 EXPLOITERS, EXPLOITER_MATCHES = 12, 20
 """Largest number of accepted exploiters that a main's newest snapshot meets, and number of matches
-against each. With a limit of four exploiters, the mains of a short run met the early exploiters too
-seldom to show that they beat them.
+against each. With a limit of four exploiters, the early exploiters of a short run would play too
+few matches to show that a main beats them.
 """
 MET = 5
 """Largest number of snapshots that a new rival meets in its first matches."""
 BATCH_MATCHES = 128
-"""Of a request, at most this many matches are planned before other work gets its turn."""
+"""At most this many matches of a request are planned before other work gets its turn."""
 TOGETHER = 24
 """Batches are played together as long as they have at most this many matches in total. A single
 batch may have more. The number is small because a new snapshot waits until these matches are

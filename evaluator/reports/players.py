@@ -196,8 +196,8 @@ def met_in_log(
     frames_per_second: int,
     largest: float | None = None,
 ) -> list[Met]:
-    """Returns the opponents in a player's row of a clean book. The log keeps only sums, so means
-    have no intervals.
+    """Returns a player's opponents, from the player's matches in a clean book. The log keeps only
+    sums, so means have no intervals.
 
     Args:
         frames_per_second: speed of the game, 0 if unknown.
@@ -476,7 +476,7 @@ def drops(newest_first: Sequence[Met]) -> list[Met]:
     the intervals are corrected for the number of ancestors (Bonferroni).
 
     Args:
-        newest_first: all ancestors.
+        newest_first: all ancestors, as the function `ancestors` returns them.
     """
     dropped, best = list[Met](), newest_first[0].even if newest_first else 0.0
     for row in newest_first:
@@ -576,8 +576,8 @@ def _beaten(met: Sequence[Met], beats: Collection[str], group: str, unit: Unit) 
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """Says how much an exploiter won against a player, which bounds the player's exploitability
-    from below.
+    """Says how much an exploiter won against a player. This is a lower bound on the player's
+    exploitability.
 
     Attributes:
         score: the exploiter's share of the points.

@@ -381,7 +381,7 @@ def _played(
     failure: str,
     files: Sequence[str],
 ) -> Played:
-    """Returns a match from the first entrant's point of view. `files` are the names of both files."""
+    """Returns a match from the first entrant's point of view. `files` names both agents' files."""
     stage, first, second = key
     order = -1 if number % 2 else 1  # from seats to entrants
     one, other = conduct.failed[::order]

@@ -100,10 +100,10 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tenso
     """Lets each query attend to its own S slots.
 
     Args:
-        q: `[..., D]`.
+        q: queries `[..., D]`.
         k: keys `[..., S, D]`.
         v: values `[..., S, D]`.
-        bias: `[..., S, heads]`, -inf for empty slots.
+        bias: biases of the scores `[..., S, heads]`, -inf for empty slots.
 
     Returns:
         The mixture `[..., D]` and the weights `[..., S, heads]`.

@@ -87,7 +87,7 @@ def confine(parent: int, memory_bytes: int, readable: Sequence[str] = ()) -> Non
     """Gives up all rights of this process that an agent doesn't need. This can't be undone.
 
     Args:
-        parent: id of the process at whose end this process ends too.
+        parent: id of the process that started this process. When it ends, this process ends too.
         memory_bytes: largest address space of this process.
         readable: files and folders that the agent may read, in addition to `READABLE`.
     """

@@ -87,7 +87,7 @@ class RestartPolicy:
             now: the current time in seconds.
 
         Returns:
-            Seconds, or None if the limit is reached.
+            The wait in seconds, or None if the limit is reached.
         """
         while times and now - times[0] > self.window_seconds:
             times.popleft()

@@ -95,7 +95,7 @@ def record(
 
     Args:
         settings: the game.
-        player: the player. It is the pupil that `pace` slows down and `disturb` makes err.
+        player: the player. `pace` slows it down, and `disturb` makes it err.
         opponents: the player's opponents.
         matches: number of matches against each opponent, in pairs with swapped seats.
         seed, pace, disturb, greedy: as for `league.contest.matches.play`.

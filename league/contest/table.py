@@ -116,8 +116,8 @@ class Table:
         return bool(self._policy.rival_seats)
 
     def decide_rivals(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Lets the rivals decide in a frame in which the networks hold their keys. Their new keys
-        are written into `actions_N2A`.
+        """Lets only the rivals decide, in a frame in which the networks hold their keys. Writes the
+        rivals' keys into `actions_N2A`.
         """
         game = self._game
         seats = 2 * game.num_matches

@@ -172,7 +172,7 @@ def largest_entropy(action_kind: str, action_size: int) -> float:
         action_size: how many actions or keys there are.
 
     Returns:
-        Nats.
+        The entropy in nats.
     """
     return math.log(action_size) if action_kind == "choice" else action_size * math.log(2.0)
 

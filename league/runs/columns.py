@@ -58,7 +58,9 @@ STRATEGY: Final = {
     "from the agent's own observation",
     "context_age_frames": "attention_age_frames of the second attention",
 }
-"""Each column is a metric's name with an underscore for the slash: latent/norm."""
+"""Each column has the name of a metric, with an underscore instead of the slash: `latent_norm` is
+the metric latent/norm.
+"""
 
 EVALUATION: Final = {
     "player": "name of the evaluated snapshot",

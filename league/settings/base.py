@@ -68,7 +68,7 @@ class Settings(BaseModel):
 
 
 class Sections(dict[str, dict[str, Any]]):
-    """Keeps resolved settings as plain values by section, complete and checked, as in a file."""
+    """Keeps resolved settings by section: complete, checked, and as plain values, like a file."""
 
     def __init__(self, models: Mapping[str, Settings]) -> None:
         super().__init__({name: model.model_dump(mode="json") for name, model in models.items()})

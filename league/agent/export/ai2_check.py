@@ -199,9 +199,10 @@ def ms_a_frame(file: Path) -> float:
 
 
 def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
-    """Returns the Python programs that shall run the file, with their versions of Python and numpy.
+    """Returns the Python programs under which `check` plays the file, with their versions of Python
+    and numpy.
 
-    With a checkout, it is the checkout's Python. Otherwise, they are the tournament's Pythons if
+    If the checkout has its own Python, it is that. Otherwise, they are the tournament's Pythons if
     this machine has them, or else this Python.
     """
     in_checkout = [str(checkout / name) for name in CHECKOUT_PYTHONS] if checkout else []
