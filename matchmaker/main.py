@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _stop_signals() -> socket.socket:
-    """Returns a socket that receives a byte for each SIGTERM or SIGINT.
+    """Returns a socket that receives a byte for each signal SIGTERM or SIGINT.
 
     A handler that sets a `threading.Event` deadlocks when a second signal interrupts it. A signal
     mask fails too, because it does not apply to threads that libraries have already started.

@@ -1,8 +1,9 @@
-"""Finds the snapshots of the league's Nash mixture from time to time, opens rating epochs, and
-retires snapshots above `max_saved`.
+"""Computes the league's Nash mixture from time to time, begins rating epochs, and retires snapshots
+if a lineage has more than `max_saved`.
 
-The Nash mixture is computed from the clean matches (`league.stats.structure`). It decides which
-snapshots retire last, so it is computed only if some lineage has `max_saved` snapshots.
+The Nash mixture is computed from the clean matches, in which both players are frozen
+(`league.stats.structure`). It decides which snapshots retire last, so it is computed only if some
+lineage (the snapshots of a learner) has at least `max_saved` of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ GROWTH = 1.1
 
 
 def analyse(league: League) -> bool:
-    """Analyses the league if an analysis is due, and records the result. Returns whether it did."""
+    """Computes the Nash mixture if that is due, and records it in the log. Returns whether it was
+    due.
+    """
     view = league.view.checked()
     with view.lock:
         table, last = view.tables[Book.EVAL], view.analysis
@@ -44,7 +47,7 @@ def analyse(league: League) -> bool:
 
 
 def is_due(last: Analysis, matches: int) -> bool:
-    """Returns whether there are enough new clean matches since the last analysis."""
+    """Returns whether enough clean matches were played since the last analysis for a new one."""
     return matches >= max(FIRST_MATCHES, GROWTH * last.matches)
 
 
@@ -102,10 +105,12 @@ def is_active_snapshot(player: Player) -> bool:
 
 
 def open_due_epochs(league: League) -> list[Book]:
-    """Opens a new rating epoch for each book that has grown enough, and returns these books.
+    """Begins a new rating epoch in each book that has enough new results, and returns these books.
+    A book holds the ratings and payoffs of one kind of match.
 
-    An epoch begins with an event of the log. The event sets the share of draws that the ratings
-    expect from then on, and the link function from ratings to predicted scores.
+    An event of the log begins the epoch. It sets two measurements that apply until the next epoch:
+    the share of draws that the ratings expect, and the link function from ratings to predicted
+    scores.
     """
     view = league.view.checked()
     with view.lock:
@@ -117,7 +122,9 @@ def open_due_epochs(league: League) -> list[Book]:
 
 
 def _open_epoch(league: League, tx: Transaction, book: Book) -> bool:
-    """Opens a book's epoch if memory holds the whole log. Otherwise the next sweep opens it."""
+    """Begins a book's epoch if the ratings in memory include every logged result. Otherwise it
+    returns False, and the matchmaker's next sweep tries again.
+    """
     position = tx.positions()[0]
     with league.view.lock:
         if league.view.books.log_position != position:

@@ -1,9 +1,11 @@
-"""Assigns matches: drawn from a mix, paired by name, or carried over a restart.
+"""Assigns matches to workers. Either a learner's opponent is drawn from a mix, or a worker names
+both players. After a restart, a worker can go on with matches from before.
 
-A lease ends when its result is reported, when it is released, when it expires without progress, or
-when a restart abandons it. An expired lease no longer counts toward the worker's open leases. If
-its result comes later, the result is still accepted once, unless the worker has a newer
-incarnation.
+
+A worker gets a lease on each of its matches. A lease ends when the match's result is reported, when
+it is released, when it expires without progress, or when a restart abandons it. After a lease has
+expired, it no longer counts toward the worker's open leases. If the match's result comes later, it
+is still accepted once, unless the worker was restarted.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
 class _Match(NamedTuple):
-    """Describes a match without its lease. The fields are columns of `AssignmentRow`, in the same
-    order.
+    """Describes a match without its lease. The fields are those columns of `AssignmentRow` that
+    belong to the match, in the same order.
     """
 
     seat0: str
@@ -56,7 +58,8 @@ _MATCH = slice(AssignmentRow._fields.index("seat0"), AssignmentRow._fields.index
 def acquire_matches(
     league: League, tx: Transaction, incarnation: int, count: int, mix: str
 ) -> list[Assignment]:
-    """Leases `count` matches of the incarnation's learner against opponents drawn by a mix.
+    """Leases `count` matches to the calling worker, between the learner that it trains and
+    opponents drawn from a mix.
 
     Raises:
         Refused: the worker trains no player, or too many leases are open.
@@ -96,14 +99,15 @@ def acquire_matches(
 
 @lru_cache(maxsize=8)
 def _stream(seed: int) -> Stream:
-    """Returns the stream from which all opponents of a league are drawn."""
+    """Returns the stream of random numbers with which a league draws all its opponents."""
     return Stream(derived_seed(seed))
 
 
 def _draw_table(
     league: League, tx: Transaction, learner: Player, mix: str
 ) -> tuple[int, DrawTable]:
-    """Returns the table that the learner's opponents are drawn from, and its number in the log.
+    """Returns the table of probabilities from which the learner's opponents are drawn, and the
+    table's number in the log.
 
     Computing a table takes milliseconds, so the last table is reused. A new result makes a table
     outdated after `limits.DRAW_SECONDS`, and any other new event makes it outdated at once.
@@ -132,15 +136,16 @@ def _draw_table(
 def acquire_pairings(
     league: League, tx: Transaction, incarnation: int, pairings: Sequence[Pairing]
 ) -> list[Assignment]:
-    """Leases matches between named players, pairing by pairing. Each pair of matches has one seed
-    and swapped seats.
+    """Leases matches between named players. A pairing names two players, who meet in pairs of
+    matches. The two matches of a pair have the same seed and swapped seats.
 
-    If a pairing's `until` is above 0, it limits the matches between the two players. The matches
-    that already count in the pairing's book, the open leases and the new leases together reach
-    `until` (or `until` + 1, because pairs are leased whole). If no match is missing, the pairing
-    gets no lease. A pair's seed is derived from its number. With `until`, the numbers continue
-    after all pairs that were ever leased for these players, so even the seed of a lost lease is not
-    played again.
+    If a pairing's `until` is above 0, it is the total number of matches that the two players should
+    have. Matches that count in the pairing's book and matches with open leases are subtracted from
+    it, and at most the rest is leased (rounded up to whole pairs).
+
+    A pair's seed is derived from its number. With `until`, the numbers continue after all pairs
+    that were ever leased for these players. So no seed is played twice, not even the seed of a
+    match that never had a result.
 
     Raises:
         NotFound: a player does not exist.
@@ -184,12 +189,13 @@ def lease_gate_matches(
     count: int,
     matches_per_seed: int,
 ) -> list[Assignment]:
-    """Leases more matches between two players for a gate. Seats alternate.
+    """Leases more matches for a gate, the test that a candidate must pass to become an opponent.
+    The two players swap seats after each match.
 
     Args:
-        players: the candidate and its victim.
+        players: the candidate, and the victim against which it is tested.
         seed: seed from which the matches' seeds are derived.
-        begun: number of matches that were leased before.
+        begun: number of matches that were already leased for this test.
         count: number of matches to lease.
         matches_per_seed: number of consecutive matches that share a seed.
 
@@ -219,7 +225,7 @@ def _named_match(seats: tuple[str, str], book: Book, seed: int, category: str, d
 def _named_draw(
     league: League, tx: Transaction, rule: str, players: tuple[str, str], seed: int, **more: int
 ) -> int:
-    """Records why named players were paired, and returns the draw's number."""
+    """Records in the log why named players were paired, and returns the record's number."""
     player, opponent = players
     body = {"rule": rule, "player": player, "opponent": opponent, "seed": seed, **more}
     return league.add_draw(tx, json.dumps(body, separators=(",", ":")))
@@ -228,12 +234,12 @@ def _named_draw(
 def carry_matches(
     league: League, tx: Transaction, incarnation: IncarnationRow, match_ids: Sequence[str]
 ) -> list[Assignment]:
-    """Gives new leases to matches that were in progress at a checkpoint. Seats, seed and book stay
-    the same.
+    """Leases matches again that were in progress at a checkpoint, after the worker's restart. Their
+    seats, seeds and books stay the same.
 
     Args:
-        incarnation: the new incarnation of the worker that played them.
-        match_ids: ids of the matches.
+        incarnation: the new incarnation (start) of the worker that played them.
+        match_ids: ids of the interrupted matches.
 
     Raises:
         NotFound: a match was never assigned.
@@ -285,9 +291,9 @@ def check_frozen(league: League, name: str, *, or_human: bool = False) -> None:
 def _leased(
     league: League, tx: Transaction, incarnation: IncarnationRow, matches: Sequence[_Match]
 ) -> list[Assignment]:
-    """Gives each match an ordinal, an id and a lease that starts now. An id begins with the
-    ordinal, so new ids are neighbours in the index on ids. Otherwise, each new id in a long log
-    would change a different page of the index.
+    """Gives each match an ordinal (its number among all assigned matches), an id, and a lease that
+    starts now. An id begins with the ordinal, so new ids are neighbours in the index on ids.
+    Otherwise, each new id in a long log would change a different page of the index.
     """
     if not matches:
         return []
@@ -314,7 +320,7 @@ def _leased(
 
 
 def assignments_of(league: League, rows: Iterable[AssignmentRow]) -> Iterable[Assignment]:
-    """Yields rows in the form that workers get."""
+    """Converts rows of the log to the assignments that workers receive."""
     for row in rows:
         yield Assignment(
             match_id=row.match_id,
@@ -333,14 +339,14 @@ def assignments_of(league: League, rows: Iterable[AssignmentRow]) -> Iterable[As
 def release_matches(
     league: League, tx: Transaction, incarnation: int, match_ids: Sequence[str], reason: str
 ) -> int:
-    """Closes the incarnation's open leases as released.
+    """Takes back open leases that the calling worker gives up, and marks them as released.
 
     Args:
-        match_ids: the matches to release, or all if it is empty.
-        reason: why, for the log.
+        match_ids: ids of the matches to release. If it is empty, all open leases are released.
+        reason: why they are released, for the log.
 
     Returns:
-        How many leases were closed.
+        How many leases were released.
 
     Raises:
         NotFound: a match was never assigned.
@@ -360,7 +366,7 @@ def release_matches(
 
 
 def expire(league: League, tx: Transaction) -> int:
-    """Expires the leases whose deadline has passed, and returns how many."""
+    """Expires all open leases whose deadline has passed, and returns their number."""
     due = tx.open_assignments(until=league.clock.now())
     close(league, tx, due, "expired", "no progress until the deadline, or too old")
     return len(due)
@@ -369,7 +375,9 @@ def expire(league: League, tx: Transaction) -> int:
 def close(
     league: League, tx: Transaction, rows: Sequence[AssignmentRow], state: str, reason: str
 ) -> None:
-    """Closes leases in a new state, and records an event with the reason for each incarnation."""
+    """Closes leases for `reason`. `state` says how they ended, for example "expired". Logs an event
+    for each incarnation that held some of them.
+    """
     for number in sorted({row.incarnation for row in rows}):
         mine = [row for row in rows if row.incarnation == number]
         worker = league.incarnation(tx, number).worker

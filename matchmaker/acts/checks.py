@@ -32,7 +32,7 @@ _WITH_DIGEST = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE, PlayerKind.RIVAL)
 
 
 def identifier(value: str, label: str) -> str:
-    """Checks an id that a caller made.
+    """Checks an id that the caller has chosen.
 
     Args:
         value: the id.
@@ -42,7 +42,7 @@ def identifier(value: str, label: str) -> str:
         The id.
 
     Raises:
-        InvalidInput: it is not an id.
+        InvalidInput: `value` is not an id.
     """
     if not _ID.fullmatch(value):
         raise InvalidInput(

@@ -1,8 +1,9 @@
-"""Requests, cancels and reports on evaluations. Evaluators play the matches of open evaluations.
+"""Records and cancels requests for evaluations, and reports their progress. Evaluators play the
+matches of open evaluations.
 
-The log has only the requests. An evaluation is done when enough matches between its players count
-in its book, no matter which evaluator played them. So no match is lost or counted twice. If some of
-these matches no longer count, the evaluation opens again.
+Only the requests are stored, not their progress. An evaluation is done when its book counts enough
+matches between its players, no matter which evaluator played them or why. If some of these matches
+stop counting later, the evaluation is open again.
 """
 
 from __future__ import annotations
@@ -43,14 +44,15 @@ def request_evaluation(
     book: Book,
     by: str,
 ) -> Evaluation:
-    """Records a request for clean matches of frozen players.
+    """Records a request for clean matches, in which both players are frozen.
 
     Args:
-        player: a name or a mixture. A live player is replaced by its newest snapshot.
-        opponents: names or mixtures.
-        matches: an even number of matches against each opponent.
-        book: eval or greedy.
-        by: who asks.
+        player: the name of a player or of a mixture. A player that still learns is replaced by its
+            newest snapshot.
+        opponents: names of players or mixtures, likewise.
+        matches: number of matches against each opponent. It must be even.
+        book: the book that counts the matches, eval or greedy.
+        by: the person who asks.
 
     Raises:
         InvalidInput: a field is out of bounds, or a player would meet itself.
@@ -152,7 +154,9 @@ def cancel_those_of(league: League, tx: Transaction, name: str, by: str, reason:
 
 
 def standing(league: League, asked: Asked) -> Evaluation:
-    """Returns an evaluation with its state. It is done if all its matches count in its book."""
+    """Returns an evaluation with its present state. It is done if its book counts all the requested
+    matches.
+    """
     evaluation, wanted = asked
     if evaluation.state is EvaluationState.OPEN:
         payoff = league.view.tables[evaluation.book].payoff

@@ -1,9 +1,10 @@
-"""Stores folds while the league is served.
+"""Stores folds while the matchmaker serves the league.
 
-A fold is the state that the whole log adds up to (`matchmaker.state.folding`). Storing it takes
-seconds with a million results between two thousand players. If the matchmaker did this itself,
-calls would have to wait. So another process starts from the last stored fold and folds the rest of
-the log: `python -m matchmaker.acts.fold DB SETTLED`.
+A fold is the state that results from applying the whole log in order (`matchmaker.state.folding`).
+Storing it takes seconds with a million results between two thousand players. If the matchmaker did
+this itself, calls would have to wait. So another process, `python -m matchmaker.acts.fold DB
+SETTLED`, loads the last stored fold, applies the rest of the log, and returns the new fold. SETTLED
+is the fold's attribute `settled`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class FoldKeeper:
         """Stores a fold if a fold is due, and waits until it is stored.
 
         Raises:
-            LeagueError: storing failed. It is tried again after `folding.EVERY` further results.
+            LeagueError: storing failed. The next attempt is due after `folding.EVERY` further
+                results.
         """
         league, view = self._league, self._league.view
         with view.lock:
@@ -66,7 +68,7 @@ class FoldKeeper:
             raise LeagueError(f"a fold was not stored, so a start takes longer: {error}") from error
 
     def _folded_apart(self, settled: int) -> bytes:
-        """Returns the output of the other process, b"" if the matchmaker stops meanwhile."""
+        """Runs the other process. Returns its output, or b"" if the matchmaker stops first."""
         program = [sys.executable, "-m", __name__, str(self._db), str(settled)]
         with subprocess.Popen(
             [sys.executable, die_with_parent.__file__, str(os.getpid()), *program],
@@ -85,7 +87,7 @@ class FoldKeeper:
         return written
 
     def stop(self) -> None:
-        """Ends the other process. Its work is lost."""
+        """Kills the other process, whose work is lost."""
         self._stopped = True
         if self._process is not None:
             self._process.kill()
@@ -98,8 +100,8 @@ def _read(written: bytes, at: float) -> FoldRow:
 
 
 def main() -> None:
-    """Writes the positions and the version of the whole log's fold, and then the fold itself, to
-    standard output.
+    """Folds the whole log. Writes a line with the fold's log positions and version to standard
+    output, and then the fold itself.
     """
     # Ctrl-C stops the matchmaker, which ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,8 @@
-"""Conducts the gate of a candidate from its opening to its decision.
+"""Runs the gate of a candidate from its opening to its decision.
+
+A gate is a sequential test of a new snapshot, the candidate, against frozen players, its victims.
+Only a candidate that passes against every victim becomes a member of the league: a player that may
+be drawn as an opponent.
 
     open ── its matches are leased, victim by victim, and counted in assignment order
      ├── accepted    passed against every victim: a member from that transaction on
@@ -6,15 +10,14 @@
      └── undecided   match limit reached, too many failures, superseded, or unplayable: the
                      candidate retires
 
-Exploiters' candidates (`players.open_gate`) are tested on their share of the points, against their
-generation's victims one after the other. Each match has its own seed. Mains' snapshots
-(`players.register_players`, if `admit = "gate"`) are tested on their lead in Elo, against the
-newest member of their learner, in pairs of matches on a common seed. The newest member is the last
-snapshot that was admitted. Apart from that, both kinds of gates are played and decided in the same
-way.
+There are two kinds of gates. An exploiter's candidate (`players.open_gate`) is tested on its share
+of the points, against each victim of its generation in turn, and each match has its own seed. A
+main's snapshot (`players.register_players`, if `admit = "gate"`) is tested on its lead in Elo,
+against the last snapshot of the same learner that was admitted, in pairs of matches on a common
+seed. Otherwise, both kinds are played and decided in the same way.
 
 The gate's state follows from the log alone. A match that failed, or whose lease ended without a
-result, is left out even if its result comes later. So counts never change afterwards.
+result, is left out even if its result comes later. So a gate's counts never change later.
 """
 
 from __future__ import annotations
@@ -72,8 +75,9 @@ FEWEST_FAILURES = 32
 
 
 def opponent_of(settings: MatchmakerSettings, player: Player, players: dict[str, Player]) -> str:
-    """Finds the member that a new player must beat: the newest member of its learner, or "" if the
-    player needs no gate. `players` are in order of registration.
+    """Finds the snapshot that a new player must beat in a gate: the last snapshot of its learner
+    that was admitted to the league. Returns "" if the player needs no gate. `players` are in order
+    of registration.
 
     A learner's gates are played in order of opening, so each admitted snapshot has beaten the
     snapshot admitted before.
@@ -91,8 +95,8 @@ def opponent_of(settings: MatchmakerSettings, player: Player, players: dict[str,
 
 
 def is_of_a_main(player: Player) -> bool:
-    """Returns whether a player is a snapshot of this run's main. Snapshots of other runs are
-    anchors.
+    """Returns whether a player is a snapshot of a main of this run. Snapshots that were imported
+    from other runs need no gate.
     """
     return (
         player.kind is PlayerKind.SNAPSHOT
@@ -108,7 +112,9 @@ def begin_gate(
     victims: Sequence[str],
     generation: Generation | None = None,
 ) -> CandidateGate:
-    """Opens a candidate's gate against the named victims. Mains' candidates have no generation."""
+    """Opens a candidate's gate against the named victims. `generation` is None for a main's
+    candidate.
+    """
     if generation is None:
         elo = league.settings.admission
         gate = Gate(test=MultinomialTest(elo0=elo.elo0, elo1=elo.elo1), limit=LIMIT)
@@ -140,10 +146,11 @@ def begin_gate(
 def pass_over(
     league: League, tx: Transaction, newer: Player, players: Mapping[str, Player]
 ) -> list[Player]:
-    """Ends all gates of a learner that have not begun, because the learner has a newer snapshot.
+    """Ends those gates of a learner that have no matches yet, because the learner has a newer
+    snapshot.
 
-    A learner freezes snapshots faster than gates are played. So at any time at most one of its
-    gates is being played, and only its newest snapshot waits.
+    A learner freezes snapshots faster than gates are played. So at most one of its gates is played
+    at a time, and only its newest snapshot waits for the next gate.
 
     Args:
         newer: the newer snapshot.
@@ -179,8 +186,8 @@ def gate_of(league: League, candidate: str) -> CandidateGate:
 def acquire_gate_matches(
     league: League, tx: Transaction, incarnation: int, candidate: str, count: int
 ) -> list[Assignment]:
-    """Leases at most `count` matches with the gate's current victim, in whole pairs if the test
-    counts pairs. Returns no matches once the gate is decided.
+    """Leases at most `count` matches against the victim whose test is being played, in whole pairs
+    if the test counts pairs. Once the gate is decided, it returns no matches.
 
     Raises:
         NotFound: there is no such candidate.
@@ -212,8 +219,8 @@ def acquire_gate_matches(
 
 
 def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate:
-    """Judges an open gate by the log. Its tests against the victims are judged in order, up to the
-    first test that is not passed.
+    """Judges an open gate by the results in the log. Its tests against the victims are judged in
+    order, up to the first test that has not been passed.
 
     Args:
         reader: reads the log.
@@ -239,7 +246,9 @@ def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate
 def _judged_test(
     league: League, reader: Reader, candidate: str, victim: str
 ) -> tuple[VictimGate, str]:
-    """Judges the test against a victim, and returns why it ended if it was not passed."""
+    """Judges the test against a victim. Returns the test, and why it ended without being passed (""
+    if it was passed or goes on).
+    """
     rules = league.view.exploiters.rules[candidate]
     matches, failures = played(reader, candidate, victim, rules)
     gate, seeds, test = tallied(matches, victim, rules)
@@ -279,7 +288,7 @@ def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
 def tallied(
     matches: Sequence[Assigned], victim: str, rules: GateRules
 ) -> tuple[Gate, tuple[int, ...], VictimGate]:
-    """Counts a gate's matches.
+    """Counts a gate's matches against a victim.
 
     Args:
         matches: the gate's matches against the victim.
@@ -287,8 +296,8 @@ def tallied(
         rules: the gate's rules.
 
     Returns:
-        Three values: the gate after it took its results, the seeds of these results, and the test
-        in the form that the log keeps.
+        The gate with the counted results, the seeds of these results, and the test as it is stored
+        in the log.
     """
     most = rules.most_of(match.margin for match in matches if match.margin is not None)
     results = settled(matches, paired=rules.gate.paired, stake=rules.stake, most=most)
@@ -350,8 +359,8 @@ def played(
 
 
 def decide_gate(league: League, tx: Transaction, incarnation: int, candidate: str) -> CandidateGate:
-    """Judges a gate by the log. If it is decided, records the decision and the candidate's new
-    state.
+    """Judges a gate by the results in the log. If they decide it, records the decision and the
+    candidate's new state.
 
     Returns:
         The gate.

@@ -1,7 +1,7 @@
 """Handles the life of a worker.
 
-Each start of a worker opens an incarnation. The incarnation sends heartbeats until the worker's
-next incarnation fences it.
+Each start of a worker opens an incarnation, which identifies the worker's calls until it is started
+again. The next incarnation fences the earlier ones: from then on, their calls are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ MAX_CARRIED = 4096
 
 class Opened(NamedTuple):
     """Gives a new incarnation's number, the leases that it takes over from the previous
-    incarnation, and how many results after the checkpoint no longer count.
+    incarnation, and how many results no longer count because they came after the learner's
+    checkpoint.
     """
 
     incarnation: int
@@ -42,7 +43,7 @@ class Beat(NamedTuple):
         fenced: whether a newer incarnation of the worker exists.
         lease_deadline: when the worker's leases expire if there is no more progress, in Unix
             seconds.
-        asked: the stage that the worker's player was asked to enter.
+        asked: the curriculum stage that an operator asked the worker's learner to enter, or None.
         paused: whether the worker trains a player and has to wait, because an operator has paused
             all learners.
     """
@@ -54,10 +55,10 @@ class Beat(NamedTuple):
 
 
 def check_owner(league: League, tx: Transaction, token: str, worker: str, number: int) -> None:
-    """Checks that a worker belongs to a token, or raises `Forbidden`.
+    """Checks that the caller's token owns a worker. Otherwise raises `Forbidden`.
 
-    The first token of the role `worker` that opens an incarnation of a worker becomes the worker's
-    owner, until this token is revoked.
+    The first token of the role `worker` with which a worker is started owns the worker, until this
+    token is revoked.
 
     Args:
         token: name of the token.
@@ -90,14 +91,15 @@ def open_incarnation(
     carried_matches: Sequence[str],
     game_version: str = "",
 ) -> Opened:
-    """Opens a worker's incarnation.
+    """Opens a new incarnation of a worker, at each start of the worker.
 
-    It fences the worker's earlier incarnations, abandons their open leases, marks the results after
-    a learner's checkpoint as lost, and leases the carried matches again.
+    It fences the worker's earlier incarnations, so that their calls are refused. It abandons their
+    open leases, and leases the carried matches again. If the worker trains a learner, the results
+    after the learner's checkpoint are marked as lost.
 
     Args:
         worker: name of the worker.
-        player: the live player that it trains, or "".
+        player: the learner that the worker trains, or "".
         checkpoint_step: the learner's step at its checkpoint.
         checkpoint_log_position: log position of the last result before the checkpoint.
         carried_matches: ids of matches in progress at the checkpoint.

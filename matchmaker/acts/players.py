@@ -37,7 +37,9 @@ class Registered(NamedTuple):
 
 
 class References(NamedTuple):
-    """Names the references that retired and the references that returned."""
+    """Names the references (frozen copies that regularise a learner's training) that retired or
+    returned.
+    """
 
     retired: list[str]
     returned: list[str]
@@ -46,8 +48,9 @@ class References(NamedTuple):
 def register_players(
     league: League, tx: Transaction, players: Sequence[Player], incarnation: int = 0
 ) -> Registered:
-    """Registers players in order, so parents must come first. A registration is safe to repeat. A
-    repeated registration may make the player a milestone, and changes nothing else.
+    """Registers players in order, so parents must come first. A registration is safe to repeat.
+    When repeated, it may make a player a milestone (a snapshot that never retires), and changes
+    nothing else.
 
     A main's snapshot that must pass a gate becomes a candidate, and its gate opens.
 
@@ -158,8 +161,8 @@ def change_state(
     /,
     **more: str,
 ) -> None:
-    """Changes a player's state, and logs an event of the kind `kind` with the sentence `words` and
-    further fields.
+    """Changes a player's state, and logs an event. `kind` is the event's kind, `words` is its text,
+    and `more` are its further fields.
     """
     changed = replace(player, state=state)
     tx.update_player(changed)
@@ -191,7 +194,8 @@ def add_rival(league: League, tx: Transaction, player: Player, by: str) -> Playe
 
 
 def remove_rival(league: League, tx: Transaction, player: str, by: str) -> PlayerState:
-    """Retires a rival. Assigned matches are still played, and its results stay.
+    """Retires a rival (another person's agent). Matches that were already assigned are still
+    played, and its results stay.
 
     Raises:
         NotFound: there is no such player.
@@ -216,8 +220,9 @@ def remove_rival(league: League, tx: Transaction, player: str, by: str) -> Playe
 def keep_references(
     league: League, tx: Transaction, incarnation: int, names: Sequence[str]
 ) -> References:
-    """Retires references of the incarnation's worker that are not in `names`, and reactivates
-    retired references that are in `names`.
+    """Makes `names` the only active references of the calling worker: retires its other references,
+    and brings retired references in `names` back. References are frozen copies of a learner that
+    regularise its training.
 
     Args:
         names: the references that the learner's regularisation uses now.
@@ -260,11 +265,12 @@ def keep_references(
 def pin_rating(
     league: League, tx: Transaction, player: str, mu: float, unpin: bool, by: str
 ) -> int:
-    """Pins a player at `mu` points in every book, or unpins it.
+    """Pins a player's rating at `mu` points in every book, or unpins it. A pinned rating never
+    changes, but still affects the ratings of opponents.
 
     Args:
-        mu: points.
-        unpin: whether to end a pin.
+        mu: the rating, in points.
+        unpin: whether to end the pin instead.
 
     Raises:
         NotFound: there is no such player.
@@ -292,14 +298,14 @@ def pin_rating(
 def quarantine(
     league: League, tx: Transaction, player: str, release: bool, reason: str, by: str
 ) -> PlayerState:
-    """Puts a player into quarantine or releases it. Assigned matches are still played, and results
-    are kept.
+    """Puts a player into quarantine, so that it gets no new matches, or releases it. Matches that
+    were already assigned are still played, and all results stay.
 
     Args:
         player: name of the player.
         release: whether to end the quarantine.
         reason: why it is in quarantine.
-        by: who asks.
+        by: the person who asks.
 
     Raises:
         NotFound: there is no such player.
@@ -332,6 +338,8 @@ def quarantine(
 
 
 def _known(league: League, name: str, by: str) -> tuple[Player, str]:
-    """Returns the player, and the name of the person who acts, as the beginning of a sentence."""
+    """Returns the player, and the operator's name with a blank, with which a log sentence begins
+    ("" without a name).
+    """
     checks.text(by, "by", checks.MAX_NAME)
     return league.player(name), f"{by} " if by else ""

@@ -32,7 +32,7 @@ _CLOSED = {
 
 
 class _Unfit(InvalidInput):
-    """Refuses a well-formed result."""
+    """Refuses a result that is well-formed but can't be accepted."""
 
     def __init__(self, refusal: Refusal, message: str) -> None:
         super().__init__(message)

@@ -17,7 +17,8 @@ from matchmaker.state.league import GAME_VERSION, League
 
 
 def change_rules(league: League) -> None:
-    """Begins new ratings and payoffs if the settings name another version of the game's rules.
+    """Begins new ratings and payoffs if the settings name another version of the game's rules than
+    the log.
 
     Open leases and gates end. Snapshots retire, because their cards (`Player.card_json`) name the
     old rules. Workers must be started again.

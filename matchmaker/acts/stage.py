@@ -1,7 +1,8 @@
-"""Records the stages of learners' curricula, and the stages that operators ask for.
+"""Records which stage of its curriculum each learner is in, and which stages operators ask learners
+to enter.
 
-Both are events of the log. So once an operator's call has been answered, the request survives any
-crash.
+Both are stored as events of the log. So once an operator's call has been answered, the request
+survives any crash.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def enter_stage(
     obeyed: int,
     reason: str,
 ) -> StageRequest | None:
-    """Records a learner's stages and its place in them. Returns the request that the learner has to
-    obey, or None.
+    """Records a learner's stages and which of them is active. Returns the operator's request that
+    the learner has not obeyed yet, or None.
 
     Args:
         step: the learner's step.
@@ -126,13 +127,17 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
 
 
 def unobeyed(league: League, player: str, place: Place | None) -> StageRequest | None:
-    """Returns the newest request for a player's stage, None if it was obeyed at `place`."""
+    """Returns the newest request for a player's stage, or None if `place` shows that the player has
+    obeyed it.
+    """
     asked = league.view.requests.get(player)
     return asked if place and asked and asked.number > place.obeyed else None
 
 
 def curricula(league: League, reader: Reader) -> list[CurriculumStatus]:
-    """Returns every learner's curriculum by name, with its open request and its step."""
+    """Returns the curricula of all learners, sorted by the learners' names. Each has the request
+    that the learner has not obeyed yet, and the learner's step.
+    """
     workers = (row for row in reader.newest_incarnations() if row.player)
     beats = {row.player: reader.beat(row.number) for row in workers}
     statuses = []

@@ -1,7 +1,7 @@
-"""Records operators' changes of a running league.
+"""Records how operators change a running league: the weights of mixes, and pauses of the learners.
 
-The changes are events of the log. So once an operator's call has been answered, the change survives
-any crash.
+The changes are stored as events of the log. So once an operator's call has been answered, the
+change survives any crash.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAMED = (PlayerKind.BOT, PlayerKind.RIVAL)
 def set_mix(
     league: League, tx: Transaction, mix: str, weights: Mapping[str, float], by: str
 ) -> MixChange:
-    """Changes weights of a mix for all draws from now on.
+    """Changes weights of a mix of opponents for all draws from now on.
 
     Args:
         mix: name of the mix.

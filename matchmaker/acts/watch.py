@@ -1,10 +1,10 @@
 """Watches evaluators, and puts an evaluator into quarantine if it plays a different game than the
 others, because of other rules or corrupted weights.
 
-The watch compares clean matches in the order of their assignment, up to the oldest open lease. In
-the order of their results, short matches would come first. The watch deletes no results: a
-quarantine is an event of the log. When the worker is released, its results count again, unless the
-release says that the worker was repaired.
+The watch compares clean matches, in which both players are frozen, in the order of their
+assignment, up to the oldest match without a result. In the order of their results, short matches
+would come first. A quarantine deletes no results, and only excludes them. When the worker is
+released, its results count again, unless the operator says that the worker was repaired.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ def quarantine_worker(
 ) -> int:
     """Puts an evaluator into quarantine, or releases it.
 
-    A quarantine ends the evaluator's leases and excludes its clean results. A release counts these
-    results again, except with `repaired`.
+    A quarantine ends the evaluator's leases and excludes its clean results from ratings and
+    payoffs. A release includes these results again, unless `repaired` is set.
 
     Args:
         release: whether to end the quarantine.
-        repaired: with `release`, whether results from before the release stay excluded.
+        repaired: whether the evaluator had a fault, so that its results from before the release
+            stay excluded.
         reason: why it is in quarantine.
-        by: who asks.
+        by: the person who asks.
 
     Returns:
-        How many results no longer count, or count again.
+        The number of results that no longer count, or that count again.
 
     Raises:
         NotFound: there is no such worker.
@@ -83,8 +84,8 @@ def quarantine_worker(
 
 
 def _recounted(league: League, tx: Transaction, incarnations: Collection[int]) -> int:
-    """Counts all clean results again if these incarnations reported some, and returns how many they
-    reported.
+    """Rebuilds the clean books if these incarnations reported clean results. Returns the number of
+    these results.
     """
     first, results = pairings.first_counted(tx, incarnations)
     if results:
@@ -108,7 +109,7 @@ class Watch:
     def look(self) -> None:
         """Reads the new clean matches, and quarantines an evaluator that plays a different game.
 
-        If it is unclear which evaluator that is, all suspects are reported.
+        If the results don't show which evaluator that is, the event in the log names all suspects.
         """
         view = self._league.view.checked()
         with view.lock:
@@ -141,7 +142,9 @@ class Watch:
             _log.error("%s", text)
 
     def _take_in(self, reader: Reader) -> int:
-        """Compares the clean matches since the last look, and returns how many pairs there were."""
+        """Compares the clean matches since the last look. Returns the number of compared pairs of
+        matches (same seed, swapped seats).
+        """
         without, released, rules_position = self._counted
         workers = {row.number: row.worker for row in reader.incarnations() if not row.player}
         if len({*workers.values()}) < 2:

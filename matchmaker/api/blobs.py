@@ -1,4 +1,5 @@
-"""Sends the run's blobs to other machines, and receives weights from them.
+"""Sends the run's blobs (files named by their digests, such as weights) to other machines, and
+receives weights from these machines.
 
 Content moves in parts, so that no transfer holds a whole file in memory. An uploaded file gets its
 final name only after its size, digest and header have been checked.
@@ -41,8 +42,8 @@ class Blobs:
     """Serves a folder of blobs.
 
     Args:
-        league: its log counts the bytes that each token has uploaded.
-        folder: the folder.
+        league: the league, whose log counts the bytes that each token has uploaded.
+        folder: the folder with the blobs.
         read_only: whether uploads are refused.
     """
 

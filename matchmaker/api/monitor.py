@@ -1,4 +1,6 @@
-"""Watches a running matchmaker: its disk, its calls, its vital numbers, and operators' actions."""
+"""Watches a running matchmaker: its disk, the calls that it answers, its figures for the status
+page, and operators' actions.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ class Monitor:
         self.observers: list[Observer] = [log, self._observe]
 
     def open(self, health: Health) -> None:
-        """Starts to watch. A taken metrics port raises `Refused`."""
+        """Starts to watch, and to serve metrics if a port is set. Raises `Refused` if the port is
+        taken.
+        """
         self._health = health
         if self._settings.metrics_port:
             from league.service.prometheus import MetricsPort
@@ -69,7 +73,9 @@ class Monitor:
         self.check_disk()
 
     def vitals(self) -> Vitals:
-        """Returns the vital numbers of the service at this moment."""
+        """Returns the service's present health and figures: start time, sizes, free disk space, and
+        log positions.
+        """
         view, free = self.league.view, _free_bytes(self.db)
         files = (self.db, self.db.with_name(f"{self.db.name}-wal"))
         return Vitals(
@@ -110,8 +116,8 @@ class Monitor:
         )
 
     def failed(self, error: LeagueError) -> None:
-        """Notes a failed write, or damage of a row or page. Other errors say nothing about the
-        disk.
+        """Changes the health if `error` says that a write failed or that the log is damaged. Other
+        errors say nothing about the disk and are ignored.
         """
         if self._health is not None and isinstance(error, (StorageFull, StorageReadOnly)):
             self._refused = str(error)
@@ -176,7 +182,9 @@ class Monitor:
             self._metrics.called(call)
 
     def _sender(self, call: Call) -> Mapping[str, Any]:
-        """Returns the worker and the incarnation that a request names, for the log of calls."""
+        """Returns the worker and the incarnation (start of the worker) that a request names, for
+        the log of calls.
+        """
         number = getattr(call.request, "incarnation", 0)
         worker = str(getattr(call.request, "worker", ""))[:80] or self._workers.get(number, "")
         if number and not worker:

@@ -32,8 +32,8 @@ LOOKED_AT = 50_000
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
-    """Collects everything that the log holds about a match. `match_id` may be the beginning of an
-    id.
+    """Collects everything that the log holds about a match. `match_id` may also be the beginning of
+    an id.
 
     Raises:
         InvalidInput: several matches begin with `match_id`.
@@ -60,7 +60,9 @@ def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
 
 
 def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResult:
-    """Returns the reported result. Names and digests come from the lease."""
+    """Returns a match's result as its worker reported it. The players' names come from the
+    assignment, and the digests of their weights from the players' registration.
+    """
 
     def seat(name: str, start: int, end: int, stats: dict[str, float]) -> SeatResult:
         digest = league.view.players[name].digest
@@ -83,7 +85,8 @@ def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResu
 
 
 def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
-    """Explains why a match was made. With `sampling.draw.draw_table_of` its draw can be repeated.
+    """Explains why a match was made, by the record of its draw: the probabilities, or the reason
+    why the players were named. `sampling.draw.draw_table_of` can repeat the draw of an opponent.
 
     Raises:
         DataCorrupt: the draw is missing in the log.
@@ -141,7 +144,9 @@ def matches(
 
 
 def status(league: League, reader: Reader) -> LeagueStatus:
-    """Returns workers, open leases, and configured and realised shares of every learner's mix."""
+    """Returns the league's status: workers, open leases, and for each learner the configured and
+    the realised shares of its mix.
+    """
     open_leases = reader.open_counts()
     workers = [
         _worker(league, reader, incarnation, open_leases.get(incarnation.number, 0))

@@ -61,8 +61,8 @@ class MatchmakerServer:
         settings: the matchmaker's settings.
         security: tokens and certificates.
         operations: logs and metrics.
-        clock: a clock that the caller moves. Then the caller also calls `sweep`, `analyse` and
-            `store_fold`.
+        clock: a clock that the caller moves, for tests. The caller must then also call `sweep`,
+            `analyse` and `store_fold`, which otherwise run on their own.
         seed: seed of a new league's draws, random if None.
         read_only: whether the league must not change.
         at: with `read_only`, the moment in the past to serve.
@@ -194,8 +194,8 @@ class MatchmakerServer:
                 )
 
     def sweep(self) -> int:
-        """Expires overdue leases, drops old replies, opens due rating epochs, and checks new rows
-        and the disk. Returns how many leases expired.
+        """Expires overdue leases, deletes old stored replies, begins due rating epochs, and checks
+        the log's new rows and the disk. Returns how many leases expired.
         """
         with self.store.read() as reader:
             due = reader.open_assignments(until=self.league.clock.now())
@@ -215,7 +215,8 @@ class MatchmakerServer:
         return expired
 
     def analyse(self) -> bool:
-        """Compares the evaluators with each other, and analyses the league if an analysis is due.
+        """Compares the evaluators with each other, and computes the league's Nash mixture if that
+        is due.
 
         This may take seconds, so it runs in its own thread.
         """
@@ -223,7 +224,9 @@ class MatchmakerServer:
         return analyse(self.league)
 
     def store_fold(self) -> None:
-        """Stores a fold of the log if a fold is due. Another process usually computes it."""
+        """Stores a fold of the log (the state that results from applying the log in order) if a
+        fold is due. Another process usually computes it.
+        """
         self._folds.store()
 
     def _repeat(self, work: Callable[[], object]) -> None:

@@ -93,7 +93,9 @@ _ENUMS: dict[str, Callable[[Any], Any]] = {
 
 
 def _decoder(field: Any) -> Callable[[Any], Any]:
-    """Returns the function that decodes a request's field for a function of `matchmaker.acts`."""
+    """Returns a function that decodes a field of a request to an argument of a function of
+    `matchmaker.acts`.
+    """
     if field.enum_type is not None:
         return _ENUMS[field.enum_type.name]
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -154,7 +156,7 @@ def mutation(module: Any, name: str, act: Callable[..., Any]) -> Any:
 
 
 def fingerprint(request: Message) -> str:
-    """Returns the hash by which a request is compared with another request of the same id."""
+    """Returns the hash of a request. Two requests with the same id must have the same hash."""
     return hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
 
 
@@ -215,18 +217,18 @@ class MatchmakerService(
     def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
     ) -> Callable[[Transaction], Reply]:
-        """Makes an effect that runs only once, even if its request arrives several times.
+        """Wraps an effect so that it runs only once, even if its request arrives several times.
 
         Args:
             request: a request with a request id.
-            reply: class of the reply.
-            effect: returns the reply.
+            reply: class of the reply to the request.
+            effect: function that carries out the request and returns the reply.
 
         Returns:
-            The effect, which returns the reply of the first run.
+            The wrapped effect. When repeated, it returns the reply of the first run.
 
         Raises:
-            InvalidInput: the request id is no id.
+            InvalidInput: the request's id is not a valid id.
         """
         checks.identifier(request.request_id, "request_id")
         fresh: list[Reply] = []
@@ -355,7 +357,7 @@ class MatchmakerService(
 
     @contextmanager
     def _commits(self) -> Iterator[asyncio.Event]:
-        """Yields an event that each commit sets."""
+        """Yields an `asyncio.Event` that each commit of the log sets."""
         watchers, is_new = self.league.view.watchers, asyncio.Event()
         if len(watchers) >= limits.MAX_WATCHERS:
             raise Unavailable(f"{limits.MAX_WATCHERS} clients watch already, the most: stop one")
@@ -408,9 +410,11 @@ class MatchmakerService(
     async def WatchReports(
         self, request: e.WatchReportsRequest, context: Any
     ) -> AsyncIterator[e.Report]:
-        """Streams the reports that change.
+        """Streams reports on the requested evaluation, or on all evaluations if the request's
+        number is 0: each report at first, and again whenever it changes.
 
-        The stream ends when the requested evaluation ends, or at once in a read-only league.
+        The stream ends when the requested evaluation ends. In a read-only league it ends after the
+        first reports.
         """
         number, sent = request.number, dict[int, Report]()
         with self._commits() as is_new:
@@ -425,10 +429,12 @@ class MatchmakerService(
                 await is_new.wait()
 
     def _changed(self, number: int, sent: Mapping[int, Report]) -> list[Report]:
-        """Returns the report of an evaluation if it differs from `sent`.
+        """Returns the reports that differ from the reports sent last.
 
-        If `number` is 0, it returns the changed reports of all evaluations that are open or were
-        sent before.
+        Args:
+            number: the evaluation to report on. 0 means all open evaluations, and evaluations that
+                have ended since their last report was sent.
+            sent: the last report sent on each evaluation, by the evaluation's number.
         """
         with self.league.view.checked().lock:
             return [

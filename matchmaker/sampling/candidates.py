@@ -40,7 +40,7 @@ _BY_ROLE = ("snapshots", SELF, "exploiters")
 
 @dataclass(frozen=True)
 class Pool:
-    """Describes the league from which a learner's opponents are drawn."""
+    """Holds everything that decides which opponents a learner draws."""
 
     settings: MatchmakerSettings
     learner: Player
@@ -65,9 +65,9 @@ class Slice:
 
 
 def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
-    """Splits a mix into its parts that have players, with weights that sum to 1.
+    """Splits a mix into slices, and keeps the slices that have players. Their weights sum to 1.
 
-    A mix without any players means self-play.
+    If no slice has players, the learner plays against itself.
 
     Raises:
         NotFound: there is no such mix.
@@ -89,7 +89,9 @@ def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
 
 
 def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
-    """Returns each category's share in the settings, whether it has players or not."""
+    """Returns the share that the settings give to each category, even to a category without
+    players.
+    """
     mix: Mapping[str, float] = pool.settings.mixes.get(mix_name, {})
     weights: dict[str, float] = {}
     for part in _slices(pool, mix):
@@ -99,7 +101,7 @@ def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
 
 
 def expected_shares(pool: Pool, mix_name: str) -> dict[str, float]:
-    """Returns each category's share of the next draw, {} for a mix that can't be drawn from."""
+    """Returns the probability of each category in the next draw, or {} if the mix can't be used."""
     shares: dict[str, float] = {}
     try:
         slices = slices_of(pool, mix_name)
@@ -111,15 +113,16 @@ def expected_shares(pool: Pool, mix_name: str) -> dict[str, float]:
 
 
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
-    """Estimates the learner's chances against players, from its recent matches and the ratings.
+    """Estimates a learner's chances against players, from its recent matches and the ratings.
 
-    For a player with a clean rating, the learner's rating is the clean rating of its newest
-    snapshots. Both ratings are then on the same scale, and the learner's exploration does not
-    affect its rating. If these snapshots have no clean rating, the learner's rating from training
-    matches is used instead.
+    A clean rating comes from clean matches, in which both players are frozen. Against a player with
+    a clean rating, the learner is represented by the clean ratings of its newest snapshots. Then
+    both ratings are on the same scale, and the learner's exploration does not lower its rating. If
+    these snapshots have no clean rating, the learner's rating from training matches is used
+    instead.
 
-    For a player without a clean rating, both ratings come from training matches. A snapshot without
-    any rating is assumed to be as strong as the learner.
+    Against a player without a clean rating, both ratings come from training matches. A snapshot
+    without any rating is assumed to be as strong as the learner.
 
     Args:
         players: N players.
@@ -155,8 +158,8 @@ def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
 def _clean_belief(pool: Pool) -> Belief | None:
     """Estimates the learner's strength from the clean ratings of its newest snapshots.
 
-    The weight of a rating is the inverse of its variance, which grows with the learner's drift
-    since the snapshot. Without a rated snapshot the result is None.
+    A rating's weight is the inverse of its variance. The variance of an older snapshot is larger,
+    because the learner has changed since. Without a rated snapshot the result is None.
     """
     clean = pool.tables[Book.EVAL]
     rated = (
@@ -185,7 +188,7 @@ def members(category: str, learner: Player, players: Mapping[str, Player]) -> li
 
     Args:
         category: a category, or the name of a bot or a rival.
-        learner: the learner, who is the only member of "self".
+        learner: the learner. It is the only member of the category "self".
         players: all players by name, in order of registration.
     """
     if category == SELF:
@@ -214,7 +217,9 @@ def _belongs(player: Player, category: str) -> bool:
 
 
 def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
-    """Returns the live player of a snapshot: `main` for `main@500`, and for `main.3@500`."""
+    """Returns the name of the live player from which a snapshot was frozen: `main` for `main@500`,
+    and also for `main.3@500`.
+    """
     lineage = lineage_of(snapshot.name) or snapshot.name
     if lineage in players:
         return lineage
@@ -222,7 +227,9 @@ def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
 
 
 def situation_of(pool: Pool) -> roles.Situation:
-    """Describes the league for a role's rules. Other learners appear as their newest snapshots."""
+    """Describes the league to the rules of the learner's role. Other learners are represented by
+    their newest snapshots.
+    """
     learner, players = pool.learner, pool.players
     snapshots = [
         player
@@ -302,8 +309,8 @@ def _slices(pool: Pool, mix: Mapping[str, float]) -> list[Slice]:
 
 
 def _groups(pool: Pool, category: str) -> list[tuple[float, list[Player]]]:
-    """Splits a category's players into groups, each with a share of the category's weight. Patched
-    exploiters have a smaller share.
+    """Splits a category's players into groups, and gives each group a factor for the category's
+    weight. The exploiters that the learner has patched (beats now) get a small factor.
     """
     learner, players = pool.learner, pool.players
     if category == "victims":

@@ -1,9 +1,11 @@
-"""Defines the probabilities of a learner's opponents, their record in the log, and the draws.
+"""Computes the probabilities of a learner's opponents, records them in the log, and draws
+opponents.
 
 A draw has two stages: a category of the mix, then a player of this category. Given the
-probabilities, a draw is a function of a seed and the match's ordinal. Words 4·ordinal to
-4·ordinal + 3 of `numpy.random.PCG64(seed)` give, in this order, the category, the player, the
-learner's seat (the top bit) and the match's seed (the upper 63 bits).
+probabilities, a draw depends only on a seed and the match's ordinal (its number among all assigned
+matches). The random words 4·ordinal to 4·ordinal + 3 of `numpy.random.PCG64(seed)` give, in this
+order, the category, the player, the learner's seat (the top bit) and the match's seed (the upper 63
+bits).
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class Distribution:
         return list(accumulate(self.probabilities))
 
     def pick(self, uniform: float) -> int:
-        """Returns the index whose part of [0, 1) contains `uniform`. Its probability is never 0."""
+        """Returns the index of the name that the number `uniform` in [0, 1) draws. A name of
+        probability 0 is never drawn.
+        """
         index = bisect_right(self._bounds, uniform)
         if index < len(self.names):
             return index
@@ -116,7 +120,7 @@ def draw_table(
 
 
 def draw_table_of(body_json: str) -> DrawTable:
-    """Restores a table from its record in the log, so that it can be drawn from again."""
+    """Restores a table from its record in the log, so that its draws can be repeated."""
     return _table(json.loads(body_json), body_json)
 
 
@@ -130,7 +134,9 @@ def _table(body: dict[str, Any], body_json: str) -> DrawTable:
 
 
 def _probabilities(slices: Sequence[Slice], pool: Pool) -> dict[str, float]:
-    """Returns the probabilities of a category's players, over all of its slices."""
+    """Returns the probabilities of a category's players. They are summed over the category's
+    slices, each of which has a share of the category and its own rule.
+    """
     total = sum(part.weight for part in slices)
     mixed: dict[str, float] = {}
     for part in slices:
@@ -146,7 +152,7 @@ def _probabilities(slices: Sequence[Slice], pool: Pool) -> dict[str, float]:
 
 
 class Stream:
-    """Gives the random words of a seed from any position. Several threads may use it."""
+    """Generates the random words of a seed, from any position. Several threads may use it."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -164,7 +170,7 @@ class Stream:
 
 
 class Draw(NamedTuple):
-    """Describes a drawn match."""
+    """Describes a match whose opponent was drawn."""
 
     category: str
     opponent: str
@@ -180,15 +186,15 @@ def draws(
     ordinals: Sequence[int],
     matches_per_draw: int = 1,
 ) -> Iterator[Draw]:
-    """Draws an opponent, a seat and a match seed for each of consecutive ordinals.
+    """Draws an opponent, the learner's seat and a seed for each of several matches.
 
     Args:
-        ordinals: consecutive ordinals.
-        matches_per_draw: number of consecutive ordinals that share an opponent. The first of them
-            is a multiple of this number.
+        ordinals: ordinals of the matches, without a gap.
+        matches_per_draw: number of consecutive matches that share an opponent. A new opponent is
+            drawn at each ordinal that is a multiple of this number.
 
     Yields:
-        A draw for each ordinal.
+        A draw for each match, in order.
     """
     first = ordinals[0] - ordinals[0] % matches_per_draw
     words = iter(stream.words(WORDS * first, WORDS * (ordinals[-1] + 1 - first)))
@@ -207,6 +213,6 @@ def draws(
 
 
 def derived_seed(*parts: int) -> int:
-    """Returns a 63-bit seed made from integers, which is the same on every machine."""
+    """Derives a 63-bit seed from integers, in the same way on every machine."""
     text = ":".join(str(part) for part in parts)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1

@@ -51,8 +51,9 @@ class Candidates:
     quality_N: Array
 
     def posteriors(self) -> tuple[Array, Array]:
-        """Returns a and b of each win probability. p₀ is kept away from 0 and 1, for which no Beta
-        distribution exists."""
+        """Returns the parameters a and b of each win probability's posterior. p₀ is kept away from
+        0 and 1, where no Beta distribution exists.
+        """
         p_N = np.clip(self.predicted_N, 1e-6, 1.0 - 1e-6)
         a_N = PRIOR_GAMES * p_N + self.points_N
         b_N = PRIOR_GAMES * (1.0 - p_N) + self.games_N - self.points_N
@@ -114,8 +115,8 @@ def adapted_mix(
 ) -> dict[str, float]:
     """Gives the bots of a mix weights in proportion to `w (1 + strength·(1 − p))`.
 
-    All bots together keep their weight, so bots that the learner loses to take nothing from other
-    categories.
+    The bots' total weight stays the same. So hard bots gain weight only from easier bots, not from
+    other categories.
 
     Args:
         mix: weights w by category.

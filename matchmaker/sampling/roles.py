@@ -1,10 +1,11 @@
-"""Implements AlphaStar's rules: the opponents of each role, and when learners are frozen and reset.
+"""Implements AlphaStar's rules for each role: which opponents a learner plays, when it saves a
+snapshot, and when its weights are reset.
 
 In Vinyals et al. 2019 (Nature 575), the text of the Methods and the published pseudocode disagree,
-so there is a preset for each. This implementation differs from both in three ways. The newest
-snapshot of another learner represents its "current" weights. A snapshot is saved before an
-exploiter is reset, while the pseudocode stores the reset network. An exploiter must beat the
-victims of its generation, which do not change, instead of the current mains.
+so there is a preset for each. This implementation differs from both in three ways. It uses the
+newest snapshot of another learner where they use the learner's "current" weights. A snapshot is
+saved before an exploiter is reset, while the pseudocode stores the reset network. An exploiter must
+beat a fixed list of frozen players, the victims of its generation, instead of the current mains.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class Rival:
     """Describes a possible opponent.
 
     Attributes:
-        parent: the opponent itself if it is a live player, else the live player that it is a copy
-            of.
-        role: the role of the live player.
+        parent: the live player from which the opponent was frozen, or the opponent itself if it is
+            live.
+        role: the role of this live player.
         chance: posterior mean of the learner's win probability, ½ against itself.
     """
 
@@ -60,11 +61,11 @@ class Rival:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """Describes the league for a learner's rule.
+    """Describes the league as a learner's rules see it.
 
     Attributes:
-        mains: the current mains. The learner is represented by its live player, and other mains by
-            their newest snapshot.
+        mains: the current mains. If the learner is a main, it appears as its live player. Other
+            mains appear as their newest snapshots.
         past: all active snapshots of learners, oldest first.
     """
 
@@ -76,7 +77,7 @@ class Situation:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """Gives a share of the matches to the players in `names`, drawn by a rule."""
+    """Describes a share of the matches, and the players among which a rule draws the opponents."""
 
     label: str
     share: float
@@ -92,8 +93,8 @@ def branches(preset: RolePreset, situation: Situation) -> list[Branch]:
 
 
 def _main_by_text(situation: Situation) -> list[Branch]:
-    """Returns 35 % self-play, 50 % against all past players, and 15 % against players that the main
-    no longer beats. Without such players the 15 % are self-play, too.
+    """Gives 35 % of the matches to self-play, 50 % to all past players, and 15 % to players that
+    the main no longer beats. If there are no such players, these 15 % go to self-play, too.
     """
     rivals = (Role.NONE, Role.MAIN, Role.MAIN_EXPLOITER)
     past = [rival for rival in situation.past if rival.role in rivals]
@@ -107,9 +108,11 @@ def _main_by_text(situation: Situation) -> list[Branch]:
 
 
 def _main_by_pseudocode(situation: Situation) -> list[Branch]:
-    """Returns the same shares as `_main_by_text`, with two differences. The 15 % go to exploiters
-    if one of them is unbeaten, or else to past snapshots of a main if one of them is forgotten, or
-    else to the main itself. If a current main is too strong, its past snapshots replace it.
+    """Gives the same shares as `_main_by_text`, with two differences. First, the 15 % go to
+    exploiters if the learner wins less than 30 % of its matches against one of them. Otherwise they
+    go to past snapshots of each main if the learner has forgotten how to beat one of them (wins
+    less than 70 %), or else to this main itself. Second, a current main that is too strong for the
+    learner is replaced by its past snapshots.
     """
     branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     exploiters = [rival for rival in situation.past if rival.role is Role.MAIN_EXPLOITER]
@@ -134,7 +137,8 @@ def _main_by_pseudocode(situation: Situation) -> list[Branch]:
 
 def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
     """Drops the longest suffix of `past` in which each player is at least as hard to beat as the
-    player before it. Such a suffix shows normal progress, in which nothing is forgotten.
+    player before it. Such a suffix shows normal progress, not that the learner has forgotten
+    something.
     """
     for last in range(len(past) - 1, 0, -1):
         if past[last - 1].chance < past[last].chance:
@@ -190,12 +194,14 @@ _RULES: dict[tuple[RolePreset, Role], Callable[[Situation], list[Branch]]] = {
 
 
 def _part(situation: Situation) -> float:
-    """Returns each main's part of a share that is divided equally among the current mains."""
+    """Returns the part of each current main if a share is divided equally among them."""
     return 1.0 / max(1, len(situation.mains))
 
 
 def _against(situation: Situation, main: Rival, share: float) -> Branch:
-    """Returns the branch against a current main. Against the learner itself it is self-play."""
+    """Returns the branch of matches against a current main. If this main is the learner itself, the
+    branch is self-play.
+    """
     label = SELF if main.parent == situation.learner else CURRENT
     return _branch(label, share, "uniform", [main])
 
@@ -209,14 +215,14 @@ def _branch(label: str, share: float, rule: str, rivals: Iterable[Rival]) -> Bra
 
 
 class SnapshotRule(NamedTuple):
-    """Says when a snapshot is due.
+    """Says when a learner's next snapshot is due, in intervals between snapshots.
 
     Attributes:
-        earliest: number of intervals before which it is never due.
-        latest: number of intervals after which it is always due.
+        earliest: number of intervals before which no snapshot is due.
+        latest: number of intervals after which a snapshot is always due.
         beaten: between `earliest` and `latest`, a snapshot is due once the learner beats all of
             these players.
-        reset: probability that the learner starts again after its snapshot.
+        reset: probability that the learner's weights are reset after a snapshot.
     """
 
     earliest: float
@@ -254,5 +260,7 @@ def snapshot_due(preset: RolePreset, situation: Situation, steps: int, interval:
 
 
 def resets_after_snapshot(preset: RolePreset, role: Role, uniform: float) -> bool:
-    """Returns whether a learner starts again after its snapshot. `uniform` is drawn from [0, 1)."""
+    """Returns whether a learner's weights are reset after its snapshot. `uniform` is a random
+    number in [0, 1).
+    """
     return uniform < SNAPSHOT_RULES[preset, role].reset

@@ -1,4 +1,6 @@
-"""Reads the newest analysis of the league from its event. `acts.analyse` makes it."""
+"""Reads analyses of the league from the log's events. An analysis lists the snapshots in the
+league's Nash mixture. `acts.analyse` makes it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ EVENT = "analysis"
 
 @dataclass(frozen=True)
 class Analysis:
-    """Lists the snapshots in the support of the Nash mixture of `matches` clean matches."""
+    """Lists the snapshots with a share of the Nash mixture, which was computed from `matches` clean
+    matches.
+    """
 
     matches: int = 0
     support: frozenset[str] = frozenset()

@@ -1,12 +1,13 @@
 """Folds ratings and payoffs from the log's results and events.
 
 Folding the log means applying its results and events one after the other, in the order in which
-they were logged. The events record which players learn, inherit a rating or are pinned. Ratings and
-payoffs are the same to the last bit, whether the log is folded all at once, result by result, or
-from a stored fold.
+they were logged. The events say which players learn, which players inherit a rating, and which
+ratings an operator has fixed (pinned). Ratings and payoffs come out the same to the last bit,
+whether the log is folded all at once, result by result, or from a stored fold.
 
-A book holds the ratings and payoffs of one kind of match: training matches (train), clean matches
-(eval), or clean matches with greedy players (greedy). In a clean match, both players are frozen.
+A book holds the ratings and payoffs of one kind of match. There are three books: training matches
+(train), clean matches (eval), and clean matches in which both players always take the likeliest
+action (greedy). In a clean match, both players are frozen.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ _BATCH = 8192
 
 
 class Books:
-    """Keeps the tables of all books, as of a result and an event of the log.
+    """Keeps the ratings and payoffs of all books, up to a result and an event of the log.
 
     `climb` counts the learners' training matches against opponents whose weights don't change. A
     match counts for the last snapshot that the learner had frozen before the match ended ("main@0"
-    before its first snapshot). If the beginning of the match decided instead, the newest snapshot
-    would get the short matches first, and most short matches are wins.
+    before its first snapshot). Counting by the beginning of the match would bias the newest
+    snapshot's score: its short matches end first, and most short matches are wins.
 
-    If a worker's restart marks results as lost, the books are built again. Clean results of the
-    incarnations in `without` don't count, because of their worker's quarantine.
+    If a worker's restart marks results as lost, the books are built again. `without` lists
+    incarnations (starts of workers) whose clean results don't count, because their worker is in
+    quarantine.
     """
 
     def __init__(self, without: frozenset[int] = frozenset()) -> None:
@@ -74,7 +76,7 @@ class Books:
 
     @classmethod
     def at(cls, reader: Reader, event_position: int) -> Books:
-        """Folds the log up to an event, with the results that counted at that time."""
+        """Folds the log up to an event, including results that were marked as lost later."""
         opened: dict[int | None, int] = {
             row.number: row.event_position for row in reader.incarnations()
         }
@@ -90,13 +92,13 @@ class Books:
         return books
 
     def follow(self, reader: Reader) -> None:
-        """Folds the part of the log after the books' positions."""
+        """Folds the rest of the log, which the books don't include yet."""
         events = reader.events_of(*RATING_EVENTS, after=self.event_position)
         self.fold(reader.results(self.log_position), events)
         self.log_position, self.event_position, _ = reader.positions()
 
     def fold(self, results: Iterable[ResultRow], events: Iterable[Event]) -> None:
-        """Folds results and rating events. Each of the two must be in the order of the log."""
+        """Folds results and rating events. Both sequences must be in the order of the log."""
 
         def place(entry: Any) -> int:
             return entry.event_position if isinstance(entry, ResultRow) else entry.position
@@ -160,7 +162,7 @@ class Books:
         self.event_position = max(self.event_position, event.position)
 
     def state(self) -> dict[str, Any]:
-        """Returns all values in a form that JSON keeps to the last bit. `restored` reads it."""
+        """Returns all values in a form that JSON keeps to the last bit, for `restored`."""
         return {
             "log_position": self.log_position,
             "event_position": self.event_position,
@@ -171,7 +173,7 @@ class Books:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Books:
-        """Returns the books of a `state`."""
+        """Returns the books from which `state` was taken."""
         books = cls()
         books.tables = {
             Book(name): RatingTable.restored(table) for name, table in state["tables"].items()
@@ -182,8 +184,8 @@ class Books:
 
 
 def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
-    """Gives a frozen copy its learner's rating, or its parent's rating if the book does not rate
-    the learner.
+    """Marks a new learner as learning, or gives a new frozen copy a first rating. This is the
+    rating of its learner, or of its parent if the book has no rating of the learner.
 
     In the greedy book, copies inherit nothing. A copy that always takes the likeliest action is a
     different player, and ratings predict its results better without an inherited rating.
@@ -197,8 +199,8 @@ def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
 
 
 def _lineage(name: str, kind: PlayerKind) -> str:
-    """Returns the learner that a frozen copy's name contains, or "" if the name is not valid. It
-    never raises an error, because folding a log must always succeed.
+    """Returns the learner's name within a frozen copy's name, or "" if that name is not valid. It
+    raises no error, because folding a log must always succeed.
     """
     parts = SnapshotName if kind is PlayerKind.SNAPSHOT else ReferenceName
     try:
@@ -220,7 +222,7 @@ def margin_of(row: ResultRow) -> float | None:
 
 
 def epoch_data(epoch: Epoch) -> dict[str, float]:
-    """Returns the logged fields of a measured rating epoch, apart from its book and position."""
+    """Returns the fields with which a rating epoch is logged, except its book and position."""
     return {
         "games": epoch.games,
         "draw_probability": epoch.draw_probability,

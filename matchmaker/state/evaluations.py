@@ -1,4 +1,4 @@
-"""Folds the log's events of evaluations."""
+"""Collects the requested evaluations from the log's events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ EVENTS = ("evaluation_requested", "evaluation_cancelled", "rules_changed")
 
 
 class Asked(NamedTuple):
-    """Holds an evaluation that was requested. Its state is open or cancelled. Whether it is done
-    follows from the match counts in its book.
+    """Holds a requested evaluation, whose state is open or cancelled. Whether it is done follows
+    from the match counts in its book.
     """
 
     evaluation: Evaluation
@@ -32,8 +32,8 @@ class Evaluations:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """Folds an event of `EVENTS`. New rules of the game end all evaluations, because results
-        under the old rules don't count.
+        """Applies an event of a kind in `EVENTS`. New rules of the game end all evaluations,
+        because results under the old rules don't count.
         """
         if event.kind == "rules_changed":
             for number in self.asked:

@@ -1,8 +1,8 @@
 """Stores folds of the log, so that the matchmaker starts quickly.
 
-A fold is the state after applying the log's results and events in order. When it starts, the
-matchmaker loads the newest stored fold and folds only the rest of the log. `fsck` compares each
-stored fold with the log.
+A fold is the state that results from applying the log's results and events in order. When the
+matchmaker starts, it loads the newest stored fold and applies only the rest of the log. `fsck`
+compares each stored fold with the log.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Drawn = Counter[tuple[str, str, str]]
 
 @dataclass
 class Fold:
-    """Holds the folded log.
+    """Holds the state that results from folding the log.
 
     Attributes:
         books: ratings and payoffs.
         drawn: number of drawn matches for each (player, mix, category).
-        paired: number of matches for each pair of players that were paired by name.
-        ordinal: the newest assignment in `drawn` and `paired`.
-        settled: the ordinal up to which the log's invariants need no further check.
+        paired: number of leased matches for each pair of players whom a worker has paired by name.
+        ordinal: ordinal of the newest assignment that `drawn` and `paired` count.
+        settled: ordinal up to which assignments no longer change and have been checked.
     """
 
     books: Books = field(default_factory=Books)
@@ -76,7 +76,7 @@ class Fold:
         return cls(books, drawn, paired, body["ordinal"], body["settled"])
 
     def row(self, at: float) -> FoldRow:
-        """Returns the row that stores the fold. `at` is the time in Unix seconds."""
+        """Returns the database row that stores the fold. `at` is the time in Unix seconds."""
         body = {
             "books": self.books.state(),
             "drawn": [[*key, count] for key, count in sorted(self.drawn.items())],

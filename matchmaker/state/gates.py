@@ -21,12 +21,13 @@ class GateRules:
 
     Attributes:
         gate: the sequential test, without results.
-        after: ordinal of the newest assignment before the gate's first match.
+        after: ordinal of the newest match that was assigned before the gate opened.
         seed: seed from which the matches' seeds are derived.
-        stake: mean margin of training matches. In games with payoffs, a draw counts like a result
-            with this margin. It is 0 in logs of older versions, which counted wins instead.
-        most: largest margin that the game allows, 0 if the game states no bound. It is None in logs
-            of older versions, which used `STAKES` times `stake` instead.
+        stake: mean size of the payoff margins in training matches. In games with payoffs, a draw
+            counts like a result with this margin. Logs of older versions, which counted wins
+            instead, have 0.
+        most: largest payoff margin that the game allows, 0 if the game states no bound. Logs of
+            older versions, which used `STAKES` times `stake` instead, have None.
     """
 
     gate: Gate
@@ -36,8 +37,8 @@ class GateRules:
     most: float | None = None
 
     def most_of(self, margins: Iterable[float]) -> float:
-        """Returns the least margin with which a result is certain to count, 0 if all results count.
-        `league.stats.gates.gate.settled` explains which results count.
+        """Returns the margin from which on a result is certain to count, or 0 if all results count.
+        Results with smaller margins count with a probability (`league.stats.gates.gate.settled`).
 
         Args:
             margins: the margins of the gate's matches.
@@ -50,8 +51,8 @@ class GateRules:
 def opened_gate(
     candidate: str, generation: Generation | None, victims: Sequence[str], at: float
 ) -> CandidateGate:
-    """Makes a gate without matches that opens at Unix seconds `at`. The candidate of a main has no
-    generation.
+    """Makes a gate that opens now and has no matches yet. `at` is the time in Unix seconds.
+    `generation` is None for a main's candidate.
     """
     return CandidateGate(
         candidate=candidate,

@@ -1,4 +1,4 @@
-"""Combines everything that an operation of the matchmaker works on."""
+"""Combines the state on which the matchmaker's calls work."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class League:
     _stored_policy: str = ""
 
     def open(self, seed: int, new_epoch: bool = False) -> None:
-        """Checks the log against the settings, records changed settings, and loads the view.
+        """Checks that the log belongs to the settings' game, records changed settings, and loads
+        the league's state into memory.
 
         Raises:
             VersionMismatch: the log belongs to another game or to another version of its rules.
@@ -80,7 +81,7 @@ class League:
             tx.renew_leases(now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS)
 
     def open_read_only(self) -> None:
-        """Loads the view and the newest sampling settings from the log."""
+        """Loads the league's state and the newest sampling settings from the log."""
         with self.store.read() as reader:
             reader.verify("meta")
             self._load(reader)
@@ -140,7 +141,8 @@ class League:
                 tx.after_commit(stored)
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> Event:
-        """Adds an event with the newest result's position. Memory is updated after the commit.
+        """Adds an event to the log, with the position of the newest result. Memory is updated after
+        the commit.
 
         Args:
             tx: the transaction.
@@ -155,7 +157,8 @@ class League:
         return event
 
     def add_draw(self, tx: Transaction, body_json: str, stream: int | None = None) -> int:
-        """Records the probabilities from which the next matches are drawn.
+        """Records why the next matches are made: a draw from probabilities, or players that were
+        paired by name.
 
         Args:
             tx: the transaction.
@@ -163,7 +166,7 @@ class League:
             stream: seed of the random stream, None for matches paired by name.
 
         Returns:
-            The draw's number.
+            The record's number.
         """
         self._store_policy(tx)
         now = self.view.log_position, self.view.event_position
@@ -171,8 +174,9 @@ class League:
 
     @property
     def sampling(self) -> MatchmakerSettings:
-        """Returns the settings that new matches are drawn by: `settings` with operators' changes of
-        the mixes."""
+        """Returns the settings by which new matches are drawn, which are `settings` with operators'
+        changes of the mixes.
+        """
         return self._policy[0]
 
     @property
@@ -207,19 +211,20 @@ class League:
         return player
 
     def incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns an incarnation, or raises `NotFound` if it was never opened."""
+        """Returns the incarnation (start of a worker) with a number, or raises `NotFound`."""
         row = reader.incarnation(number)
         if row is None:
             raise NotFound(f"there is no incarnation {number}: open one first with OpenIncarnation")
         return row
 
     def trusted_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns an incarnation if it is its worker's newest and the worker is not in quarantine.
+        """Returns an incarnation of a worker. It must be the worker's newest, and the worker must
+        not be in quarantine.
 
         Raises:
             Quarantined: the worker is in quarantine.
             Fenced: a newer incarnation of the worker exists, or the game's rules have changed.
-            NotFound: it was never opened.
+            NotFound: there is no such incarnation.
         """
         row = self.current_incarnation(reader, number)
         if refusal := self.view.quarantines.sentence(row.worker):
@@ -227,11 +232,11 @@ class League:
         return row
 
     def current_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns an incarnation if it is its worker's newest.
+        """Returns an incarnation of a worker, which must be the worker's newest.
 
         Raises:
             Fenced: a newer incarnation of the worker exists, or the game's rules have changed.
-            NotFound: it was never opened.
+            NotFound: there is no such incarnation.
         """
         row = self.incarnation(reader, number)
         if row.fenced_by is not None:

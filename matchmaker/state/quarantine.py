@@ -1,4 +1,6 @@
-"""Folds the log's events of workers in quarantine, and of workers whose results disagree."""
+"""Collects from the log's events which workers are in quarantine, and which workers have results
+that contradict each other.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,14 @@ EVENTS = ("worker_quarantined", "worker_released", "workers_disagree")
 
 
 class Quarantines:
-    """Keeps the workers in quarantine and the workers that disagree.
+    """Keeps the workers in quarantine, and the workers whose results contradict those of another
+    worker.
 
     Attributes:
-        out: the reason of the quarantine, by worker in quarantine.
-        torn: the text of the event, by worker that disagrees with another worker.
-        watched_after: position of the event after which a released worker is watched again.
+        out: for each worker in quarantine, the reason.
+        torn: for each worker that contradicts another, the text of the event that says so.
+        watched_after: for each released worker, the position of the event that released it. Its
+            later results are compared with other workers' results again.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -30,11 +34,11 @@ class Quarantines:
 
     @property
     def without(self) -> frozenset[int]:
-        """Returns the incarnations whose clean results don't count."""
+        """Returns the incarnations (starts of workers) whose clean results don't count."""
         return frozenset().union(*self._without.values())
 
     def take(self, event: Event) -> None:
-        """Folds an event of `EVENTS`."""
+        """Applies an event of a kind in `EVENTS`."""
         data = json.loads(event.data_json)
         if event.kind == "workers_disagree":
             self.torn |= dict.fromkeys(data["workers"], event.text)
@@ -53,8 +57,8 @@ class Quarantines:
                 self._without.pop(worker, None)
 
     def sentence(self, worker: str) -> str:
-        """Returns why a worker gets no matches and its results are refused, "" for a worker that is
-        not in quarantine.
+        """Returns a sentence that says why a worker in quarantine gets no matches, or "" for other
+        workers.
         """
         if worker not in self.out:
             return ""

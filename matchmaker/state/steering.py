@@ -1,4 +1,4 @@
-"""Folds the log's events that record operators' changes of a running league."""
+"""Collects operators' changes of a running league from the log's events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Mixes = dict[str, dict[str, float]]
 
 
 def change_of(event: Event) -> MixChange:
-    """Returns the change that an event `mix_changed` records."""
+    """Reads an operator's change of a mix from its event."""
     data = json.loads(event.data_json)
     return MixChange(
         mix=data["mix"], number=event.position, at=event.at, by=data["by"], weights=data["weights"]
@@ -26,10 +26,10 @@ class Steering:
     """Keeps operators' changes of the mixes, and their pause of the learners.
 
     Attributes:
-        number: position of the newest change of a mix in the log, 0 without a change.
+        number: log position of the newest change of any mix, 0 without a change.
         changes: the newest change of each mix.
-        drawn: for each changed mix, the number of matches by (player, category) that were drawn
-            from it before its newest change.
+        drawn: for each changed mix, how many matches were drawn from it before its newest change,
+            by (player, category).
         pause: the present pause, or None.
     """
 
@@ -44,7 +44,7 @@ class Steering:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """Folds an event of `EVENTS`."""
+        """Applies an event of a kind in `EVENTS`."""
         data = json.loads(event.data_json)
         if event.kind == "learners_paused":
             self.pause = Pause(by=data["by"], at=event.at)
@@ -62,7 +62,9 @@ class Steering:
             self._configured[change.mix] = data["configured"]
 
     def outdated(self, configured: Mapping[str, Mapping[str, float]]) -> list[str]:
-        """Returns the changed mixes that the settings have redefined since the change."""
+        """Returns the mixes that an operator has changed and that the settings have redefined
+        since.
+        """
         return [name for name, mix in self._configured.items() if mix != configured.get(name)]
 
     def mixes(self, configured: Mapping[str, Mapping[str, float]]) -> Mixes:

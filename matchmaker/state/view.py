@@ -1,4 +1,4 @@
-"""Keeps in memory the state of the league that follows from the committed log."""
+"""Keeps the league's state in memory, as it follows from the committed log."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ EVENTS = (
 
 
 class KnownDraw(NamedTuple):
-    """Keeps a draw table with its number in the log, and the newest event and the time when it was
-    computed.
+    """Keeps a table of draw probabilities with its number in the log. `at` is the time in Unix
+    seconds at which it was computed, and `event_position` was the newest event then.
     """
 
     number: int
@@ -49,10 +49,10 @@ class LeagueView:
     """Holds the state of the league. Only the store's commits change it. Readers must hold `lock`.
 
     Attributes:
-        event_position: the newest event.
-        other_position: the newest event other than a result.
-        durable_position: the newest event that watchers can read.
-        stale: whether memory lacks a commit.
+        event_position: log position of the newest event.
+        other_position: log position of the newest event other than a result.
+        durable_position: log position of the newest event that is on disk.
+        stale: whether the state in memory lacks a commit.
     """
 
     def __init__(self) -> None:
@@ -92,20 +92,22 @@ class LeagueView:
 
     @property
     def drawn(self) -> Drawn:
-        """Returns the number of matches drawn so far by (player, mix, category)."""
+        """Returns how many matches have been drawn so far, by (player, mix, category)."""
         return self.fold.drawn
 
     @property
     def paired(self) -> Pairings:
-        """Returns the number of matches between named players that were ever leased."""
+        """Returns how many matches between players paired by name were ever leased, by book and
+        players.
+        """
         return self.fold.paired
 
     def is_of_other_rules(self, incarnation: IncarnationRow) -> bool:
-        """Returns whether the incarnation was opened before the game's rules changed."""
+        """Returns whether an incarnation was opened before the rules of the game changed."""
         return incarnation.event_position < self.rules_position
 
     def checked(self) -> LeagueView:
-        """Returns the view for a reader. A stale view raises `Unavailable`."""
+        """Returns the view itself, or raises `Unavailable` if it lacks a commit."""
         if self.stale:
             raise Unavailable("the matchmaker's memory is being rebuilt from its log: ask again")
         return self
@@ -156,7 +158,7 @@ class LeagueView:
             self.event_position = max(self.event_position, rows[-1].event_position)
 
     def add_event(self, event: Event) -> None:
-        """Updates the state by an event other than a result."""
+        """Applies an event other than a result to the state."""
         with self.lock:
             if event.kind in RATING_EVENTS:
                 self.fold.books.apply(event)
@@ -192,7 +194,7 @@ class LeagueView:
                 )
 
     def wake(self) -> None:
-        """Wakes the watchers after a commit."""
+        """Wakes the watchers, which stream events and reports, after a commit."""
         self.durable_position = self.event_position
         for watcher in tuple(self.watchers):
             watcher()
