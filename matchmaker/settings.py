@@ -159,7 +159,9 @@ class MatchmakerSettings(MatchmakerSection):
 
     @classmethod
     def of(cls, sections: Sections) -> MatchmakerSettings:
-        """Returns the settings of resolved sections."""
+        """Combines the section [matchmaker] of a run's settings with the facts of the run's
+        game.
+        """
         spec = sections.of(GameSettings).spec()
         game: dict[str, Any] = {
             "game": spec.name,
@@ -174,11 +176,13 @@ class MatchmakerSettings(MatchmakerSection):
         return self.model_dump(mode="json", include=set(POLICY_FIELDS))
 
     def under(self, policy: Mapping[str, Any]) -> MatchmakerSettings:
-        """Returns the settings with the values of a policy from the log. Other values stay."""
+        """Returns these settings with the values of a `policy` that was read from the log. Values
+        that the policy lacks stay.
+        """
         return self.model_copy(
             update={name: policy[name] for name in POLICY_FIELDS if name in policy}
         )
 
     def policy_hash(self) -> str:
-        """Returns the hash of `policy`, which every draw stores."""
+        """Returns the hash of `policy`. Every draw in the log has this hash."""
         return sections_hash(self.policy())

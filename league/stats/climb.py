@@ -1,12 +1,12 @@
 """Estimates a learner's present win rate against an opponent from all its matches so far.
 
-The logit of the win rate is a Gaussian process along the training steps: a random walk whose slope
-is a random walk too. Wins are binomial, and a draw does not count as a win. The posterior is
-Laplace's approximation (C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine
-Learning", 2006, algorithms 3.1 and 3.2, with the kernel of their equation 6.28 for the slope). The
-sizes of the walks are unknown. So the posteriors for a small grid of sizes are averaged, weighted
-by their evidence. The estimate thus follows a fast learner closely and averages over more matches
-of a slow learner.
+The logit of the win rate is modelled as a Gaussian process along the training steps: a random walk
+whose slope is a random walk too. The number of wins is binomial, and a draw does not count as a
+win. The posterior is Laplace's approximation (C. E. Rasmussen and C. K. I. Williams, "Gaussian
+Processes for Machine Learning", 2006, algorithms 3.1 and 3.2, with the kernel of their equation
+6.28 for the slope). The step sizes of the two walks are unknown. So the posteriors for a small grid
+of sizes are averaged, weighted by their evidence. The estimate thus follows a fast learner closely
+and averages over more matches of a slow learner.
 
 Shapes: N points along the steps, G sizes of the two walks.
 """
@@ -48,7 +48,9 @@ _ITERATIONS, _CLOSE = 50, 1e-4
 
 @dataclass(frozen=True, kw_only=True)
 class WinRate:
-    """Describes the posterior of a win rate from `matches` matches. Its logit is normal."""
+    """Describes the posterior of a win rate, estimated from `matches` matches. The logit of the win
+    rate is normal.
+    """
 
     mean: float
     sd: float
@@ -56,7 +58,7 @@ class WinRate:
 
     @property
     def estimate(self) -> float:
-        """Returns the median: the win rate is as likely above it as below."""
+        """Returns the median of the posterior. The win rate is as likely above as below it."""
         return float(expit(self.mean))
 
     def interval(self, confidence: float = 0.95) -> Interval:
@@ -75,7 +77,8 @@ class WinRate:
 
 
 def goal_reached(stage: Stage, win_rate: WinRate | None) -> bool:
-    """Returns whether the win rate reaches the stage's goal with a probability of at least ½.
+    """Returns whether a learner has probably reached the win rate that its curriculum's stage
+    demands (with a probability of at least ½).
 
     The estimate must be based on at least `FEWEST_MATCHES` matches.
     """
@@ -105,12 +108,12 @@ def win_rate_now(
             (`MatchmakerClient.payoff` with `climb`). A count is placed halfway between the step of
             that snapshot and the step of the next snapshot, or halfway to `now` if there is no next
             snapshot.
-        now: the learner's step. Snapshots of later steps don't count, because a restart took these
-            steps back.
-        after: snapshots up to this step don't count.
-        least: training matches are ignored if there are fewer than this. When a learner begins to
-            meet an opponent, the short matches end first, and most short matches are wins, so the
-            first results would overstate the win rate.
+        now: the learner's present step. Snapshots with later steps don't count, because a restart
+            has undone these steps.
+        after: a step. Snapshots up to this step don't count.
+        least: least number of training matches. If there are fewer, they are ignored. When a
+            learner begins to meet an opponent, the short matches end first. Most of them are wins,
+            so the first results would overstate the win rate.
 
     Returns:
         The estimate, None without matches.
@@ -135,7 +138,9 @@ def win_rate_now(
 def _counted(
     player: str, cells: Iterable[PayoffCell], after: int, now: int
 ) -> list[tuple[int, PayoffCell]]:
-    """Returns the cells of the snapshots of a learner and its generations, with their steps."""
+    """Selects the counts of a learner's snapshots, or of its generations' snapshots. Returns each
+    with the snapshot's step.
+    """
     rows = [cell for cell in cells if cell.row.startswith((f"{player}@", f"{player}."))]
     snapshots = [(SnapshotName.parse(cell.row).step, cell) for cell in rows if lineage_of(cell.row)]
     return [(step, cell) for step, cell in snapshots if after < step <= now]

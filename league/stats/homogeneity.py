@@ -59,7 +59,9 @@ class PairOfMatches(NamedTuple):
 
 
 class Suspect(NamedTuple):
-    """Gives the evidence against a worker, and the player whose points differ most."""
+    """Gives the evidence that a worker plays a different game, and the player whose points differ
+    most.
+    """
 
     worker: str
     evidence: float
@@ -91,7 +93,7 @@ class Suspect(NamedTuple):
 
 @dataclass(slots=True)
 class _Coin:
-    """Counts tosses of a coin that should be fair, and how many came up for the worker."""
+    """Counts the tosses of a coin that should be fair, and the tosses that the worker won."""
 
     ups: int = 0
     tosses: int = 0
@@ -136,8 +138,8 @@ class _OfWorker:
 class _Pair:
     """Keeps all matches of two players in a book, and the workers that played them.
 
-    For each worker, `mine` is the position of the worker's next match that is to be compared, and
-    `theirs` is the position of the other workers' next match.
+    For each worker, `mine` is the position of the worker's next match to compare, and `theirs` is
+    the position of the other workers' match to compare it with.
     """
 
     workers: list[str] = field(default_factory=list)
@@ -216,7 +218,9 @@ def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
 
 
 def _next(pair: _Pair, worker: str) -> tuple[PairOfMatches, PairOfMatches] | None:
-    """Returns a worker's and the others' next matches, None while either is missing."""
+    """Returns a worker's next match and the other workers' next match, or None while either is
+    missing.
+    """
     end, mine, theirs = len(pair.workers), pair.mine[worker], pair.theirs.get(worker, 0)
     while mine < end and pair.workers[mine] != worker:
         mine += 1

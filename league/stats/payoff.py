@@ -1,8 +1,9 @@
 """Counts a book's results by pair of players. The counts depend on nothing but the results.
 
-Games with payoffs compare players by their mean payoff, in units of a stake: a match that pays x is
-worth ½ + x / (2 · stake) points. Such points vary more than wins and losses, so n matches count for
-n · stake² / x̄², where x̄² is the mean square of the payments.
+In games with payoffs, players are compared by their mean payoff, in units of a stake. The stake is
+the mean size of all payments in the book other than 0. A match that pays x is worth ½ + x / (2 ·
+stake) points. Such points vary more than wins and losses, so n matches count for n · stake² / x̄²,
+where x̄² is the mean square of the payments.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ USUAL = 10
 
 @dataclass(slots=True)
 class Sums:
-    """Holds sums over a player's matches against another player. `stats` has the order of the
-    table's names.
+    """Holds sums over a player's matches against another player. `stats` has a sum for each
+    statistic, in the order in which the table first met their names.
     """
 
     seat0_games: int
@@ -66,8 +67,8 @@ NO_GAMES = Counts()
 
 @dataclass(slots=True)
 class Stakes:
-    """Describes the payments of a book's matches by sums, and by the largest average payment of a
-    pair.
+    """Describes the payments of a book's matches, by sums over all matches and by the largest mean
+    payment between two players.
     """
 
     games: int = 0
@@ -78,7 +79,7 @@ class Stakes:
 
     @classmethod
     def of(cls, cells: Iterable[PayoffCell | Counts]) -> Stakes:
-        """Returns the stakes of pairs of players."""
+        """Returns the stakes over the matches of these pairs of players."""
         stakes = cls()
         for cell in cells:
             stakes.add(cell, cell.games, cell.wins + cell.losses, cell.staked, cell.squares)
@@ -87,14 +88,14 @@ class Stakes:
     def add(
         self, pair: PayoffCell | Counts, games: int, decided: int, staked: float, squares: float
     ) -> None:
-        """Adds the sums over some matches of a pair.
+        """Adds further matches of a pair, given by sums.
 
         Args:
             pair: the pair's counts, which include these matches.
             games: number of matches.
             decided: matches other than draws.
             staked: sum of the payments' absolute values.
-            squares: sum of their squares.
+            squares: sum of the payments' squares.
         """
         self.games += games
         self.decided += decided
@@ -104,8 +105,8 @@ class Stakes:
 
     @property
     def stake(self) -> float:
-        """Returns the mean size of the payments other than 0, or more if a pair's matches pay more
-        on average.
+        """Returns the stake: the mean size of the payments other than 0, or more if some pair's
+        matches pay more on average.
 
         It is 0 in games without payoffs.
         """
@@ -133,7 +134,7 @@ class Stakes:
         return won * worth, 0.0, (1.0 - won) * worth
 
     def mean(self, cell: PayoffCell, confidence: float = 0.95) -> Measured | None:
-        """Computes the mean payment to the row in a pair's matches, with an interval.
+        """Computes the mean payment to the first player in a pair's matches, with an interval.
 
         The interval adds z² imaginary matches to the pair's matches, where z is the normal quantile
         (Agresti and Coull). The imaginary matches pay 0 on average, and the mean of their squared
@@ -173,7 +174,10 @@ def paid_each(cells: Collection[PayoffCell]) -> dict[str, float]:
 
 
 class PayoffTable:
-    """Counts matches by ordered pair. It keeps both directions, so a row can be read at once."""
+    """Counts matches by ordered pair of players. A row has a player's results, from its point of
+    view, against each opponent (column). Each match is in two rows, so a row can be read without
+    searching the others.
+    """
 
     def __init__(self) -> None:
         self.stakes = Stakes()
@@ -195,12 +199,12 @@ class PayoffTable:
             self.stakes.add(pair, 1, outcome != 0.5, abs(paid), paid * paid)
 
     def count(self, row: str, column: str, outcome: float, paid: float = 0.0) -> None:
-        """Counts a match only for its row.
+        """Counts a match for only one of its two players.
 
         Args:
-            row, column: names of the players.
-            outcome: outcome of the row: 1, ½ or 0.
-            paid: payment to the row, negative if the row paid.
+            row, column: names of the player for whom the match is counted, and of its opponent.
+            outcome: outcome of the player `row`: 1, ½ or 0.
+            paid: payment to `row`, negative if it paid.
         """
         counts = self._rows[row].get(column)
         if counts is None:
@@ -310,7 +314,7 @@ class PayoffTable:
         return self._cell(row, column, self.counts(row, column), with_stats=True)
 
     def state(self) -> dict[str, Any]:
-        """Returns every number of each cell in a form that JSON keeps to the last bit."""
+        """Returns all counts and sums in a form that JSON keeps to the last bit."""
         return {
             "stakes": astuple(self.stakes),
             "stats": list(self._stats),
@@ -322,7 +326,7 @@ class PayoffTable:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> PayoffTable:
-        """Returns the table that `state` was taken from."""
+        """Returns the table from which `state` was taken."""
         table = cls()
         table.stakes = Stakes(*state["stakes"])
         table._stats = {name: number for number, name in enumerate(state["stats"])}

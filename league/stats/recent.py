@@ -1,15 +1,16 @@
-"""Weights learners' recent scores, because a learner changes and old results say little about it.
+"""Weights a learner's results by their age, because the learner changes and old results say little
+about it.
 
 A match of a learner against an opponent counts for
 
     2^(−Δ/h) · (1 − 1/m)^k,  h = 100,000 steps, m = 100 matches
 
-where Δ is the number of steps that the learner has made since, and k the number of later matches of
-the same two players. So a learner with few steps and many matches, as in a small game, also forgets
-old matches.
+where Δ is the number of steps that the learner has made since the match, and k is the number of
+later matches of the same two players. So a learner with few steps and many matches, as in a small
+game, also forgets old matches.
 
 A snapshot's neighbours in its lineage are similar to it. A match against a neighbour that is d
-steps away counts for e^(−d/r), r = 200,000 steps, of a match against the snapshot itself. All
+steps away counts for e^(−d/r) of a match against the snapshot itself, with r = 200,000 steps. All
 neighbours together count for at most 30 matches, so they never outweigh the matches against the
 snapshot.
 
@@ -43,7 +44,9 @@ _KEPT = 1.0 - 1.0 / MEMORY_MATCHES
 
 @dataclass(slots=True)
 class _Cell:
-    """Sums over a learner's matches with an opponent, weighted as of the learner's `step`."""
+    """Holds sums over a learner's matches with an opponent, weighted by their age when the learner
+    was at `step`.
+    """
 
     step: int
     games: float = 0.0
@@ -104,8 +107,8 @@ class RecentScores:
             names: N opponents.
 
         Returns:
-            games_N: weighted number of matches, including matches against neighbours. points_N:
-            weighted sum of their scores, from 0 to games_N.
+            Two arrays of shape N: the weighted numbers of matches, including matches against
+            neighbours, and the weighted sums of their scores, from 0 to these numbers.
         """
         row, now = self._rows.get(learner, {}), self._steps.get(learner, 0)
         sums = {
@@ -142,7 +145,7 @@ class RecentScores:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> RecentScores:
-        """Returns the scores that `state` was taken from."""
+        """Returns the scores from which `state` was taken."""
         scores = cls()
         for learner, row in state["rows"].items():
             scores._rows[learner] = {name: _Cell(*values) for name, values in row.items()}
@@ -152,7 +155,9 @@ class RecentScores:
 
 
 def _by_lineage(names: Sequence[str]) -> dict[str, tuple[list[int], Array]]:
-    """Returns the positions in `names` and the steps of each lineage's snapshots."""
+    """Groups snapshots by lineage. Returns each lineage's snapshots by their positions in `names`
+    and their steps.
+    """
     groups: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for index, name in enumerate(names):
         snapshot = _snapshot(name)

@@ -96,8 +96,8 @@ def simulate(
 
 
 def _table(title: str, rows: list[dict[str, Any]], words: str, *shares: str) -> None:
-    """Prints columns of words, of shares, and the number of matches. Without rows it prints no
-    table.
+    """Prints a table with columns of words and of shares, and the number of matches. Without rows
+    it prints nothing.
     """
     if rows:
         shown = [

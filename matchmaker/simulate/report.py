@@ -35,7 +35,7 @@ _TENTHS = 10
 
 
 def report_of(simulation: Simulation) -> Report:
-    """Returns the report. All values but `speed` are the same for the same plan."""
+    """Returns the report on a simulation. The same plan gives the same values, except `speed`."""
     league = simulation.league
     with league.store.read() as reader:
         draws, states = _draws(reader), reader.lease_counts()
@@ -61,7 +61,9 @@ def report_of(simulation: Simulation) -> Report:
 
 
 def follows(report: Report) -> bool:
-    """Returns whether chance can explain the difference between the shares and the rule."""
+    """Returns whether chance can explain the difference between the realised shares and the
+    rule's.
+    """
     return min(report[name]["p_value"] for name in ("category_fit", "opponent_fit")) >= SURELY_WRONG
 
 
@@ -76,7 +78,9 @@ def _draws(reader: Reader) -> list[tuple[Report, Matches]]:
 
 
 def _shares(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> Report:
-    """Compares the assigned matches with the sum of the probabilities of their draws."""
+    """Compares the numbers of assigned matches with the numbers that the draws' probabilities
+    predict.
+    """
     played, by_category, by_opponent = Counter[str](), Counter[str](), Counter[str]()
     configured, expected, expected_opponent = (defaultdict[str, float](float) for _ in range(3))
     for body, matches in draws:
@@ -114,7 +118,7 @@ def _shares(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> Repo
 
 
 def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> dict[str, float]:
-    """Computes χ² of counts against their expectation. Small cells are combined.
+    """Computes χ² of counts against their expectation. Names with small expectations are combined.
 
     If a name's probability changed between draws, χ² is slightly too small on average. It is never
     too large on average.
@@ -145,8 +149,8 @@ def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> dict[s
 
 
 def _groups(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> list[Report]:
-    """Returns each learner's matches by group of opponents, and the share of each group if the rule
-    knew the true chances.
+    """Returns each learner's matches by group of opponents, and the share that each group would
+    have if the rule knew the true chances.
     """
     rows = []
     last = {body["player"]: body for body, _ in draws}
@@ -172,8 +176,8 @@ def _groups(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> list
 
 
 def _ideal(simulation: Simulation, body: Report, several: list[str]) -> dict[str, float] | None:
-    """Returns the share of each group if the rule knew the true chances, None for rules other than
-    `uniform` and PFSP.
+    """Returns the share that each group would have if the rule knew the true chances. Returns None
+    for rules other than `uniform` and PFSP.
     """
     scenario = simulation.scenario
     wanted: dict[str, float] = defaultdict(float)
@@ -195,8 +199,8 @@ def _ideal(simulation: Simulation, body: Report, several: list[str]) -> dict[str
 
 
 def _tenths(simulation: Simulation, book: Book) -> list[Report]:
-    """Returns the mean predicted and actual scores of each tenth of the predictions, the lowest
-    predictions first.
+    """Sorts the predictions, divides them into ten equal parts, and returns the mean predicted and
+    the mean actual score of each part.
     """
     if sum(map(len, simulation.predicted[book])) < _TENTHS:
         return []

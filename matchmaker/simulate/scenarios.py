@@ -185,8 +185,8 @@ class Forget(Drift):
         self.chances = chances
 
     def forget(self, learner: int, others: Numbers) -> int | None:
-        """Chooses an opponent against which a learner scores about `BEATEN`, and makes the learner
-        lose to it from now on.
+        """Chooses an opponent that a learner beats (with a score of about `BEATEN`), and makes the
+        learner lose to it from now on.
 
         Args:
             learner: number of the learner.

@@ -111,13 +111,13 @@ class Worker:
 
 @dataclass
 class Forgotten:
-    """Describes an opponent that a learner forgets.
+    """Describes an opponent to which a learner begins to lose.
 
     Attributes:
-        weight: the opponent's PFSP weight before the learner forgot it.
-        meetings: number of its matches with the learner since then.
-        noticed_after: number of these matches after which its weight was `GROWN` times as large,
-            None before that.
+        weight: the opponent's PFSP weight before the learner began to lose to it.
+        meetings: number of matches between the two since then.
+        noticed_after: number of these matches after which the weight was `GROWN` times as large,
+            None until then.
     """
 
     opponent: str
@@ -136,8 +136,8 @@ class Simulation:
             A score belongs to the learner, or in a clean match to the first player. Self-play is
             left out.
         scored: the actual scores of the same matches.
-        expected: learners' scores as the sampler expected them when matches were assigned.
-        true: the true expected scores.
+        expected: for each assigned match of a learner, the score that the sampler expected.
+        true: the true expected scores of the same matches.
     """
 
     def __init__(self, folder: Path, settings: MatchmakerSettings, plan: Plan) -> None:
@@ -250,7 +250,9 @@ class Simulation:
             self._wait(None, SWEEP_SECONDS)
 
     def _turn(self, worker: Worker) -> None:
-        """Lets a worker report its batch and lease the next batch, or lets it fail."""
+        """Lets a worker report its batch of matches and lease the next batch, or makes the worker
+        fail.
+        """
         fault = self._fault() if worker.results and not worker.is_late else ""
         if fault:
             self.faults[fault] += 1
@@ -311,8 +313,8 @@ class Simulation:
             return candidates_of([view.players[name] for name in opponents], pool)
 
     def _compare(self, learner: str, number: int, matches: Sequence[Assignment]) -> None:
-        """Records the scores that the sampler expects in assigned matches, and the true expected
-        scores.
+        """Records, for each assigned match of a learner, the score that the sampler expects and the
+        true expected score.
         """
         names = [match.opponent.name for match in matches if match.opponent.name != learner]
         if not names:
@@ -376,7 +378,9 @@ class Simulation:
         return Seat(player=player.name, digest=player.digest, step_start=step, step_end=step)
 
     def _predict(self, matches: Sequence[Assignment], outcome_G: Array) -> None:
-        """Records the predicted and the actual scores of matches that belong to a common book."""
+        """Records the predicted and the actual scores of matches, which must all count in the same
+        book.
+        """
         score_G = np.where([m.learner_seat == 1 for m in matches], 1.0 - outcome_G, outcome_G)
         is_rated_G = np.array([match.seats[0].name != match.seats[1].name for match in matches])
         matches = [match for match, is_rated in zip(matches, is_rated_G, strict=True) if is_rated]
@@ -438,7 +442,7 @@ def _learners(count: int, settings: MatchmakerSettings) -> list[Player]:
 
 
 def _fitted(settings: MatchmakerSettings, players: int) -> MatchmakerSettings:
-    """Returns settings with room for all players, and a mix with some of the bots."""
+    """Returns settings with room for all players. If the mix names no bots, adds them to it."""
     changes: dict[str, Any] = {"max_saved": max(settings.max_saved, players)}
     if not set(settings.mixes.get(MIX, {})) & set(BOTS):
         mix = {"snapshots": 7.0} | dict.fromkeys(BOTS, 3.0 / len(BOTS))

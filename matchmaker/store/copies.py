@@ -188,13 +188,13 @@ def _seconds(words: str) -> float:
 def copy_as_of(database: Path, copy: Path, words: str) -> float:
     """Copies the part of a league's log up to a moment. The copy opens like any other log.
 
-    A log has only the newest heartbeat of each incarnation of a worker. If that heartbeat came
-    after the moment, the worker's activity is missing in the copy.
+    A log keeps only the newest heartbeat of each start of a worker. If this heartbeat came after
+    the moment, the worker's activity is missing in the copy.
 
     Args:
         database: the log.
         copy: a new file.
-        words: as for `moment_of`.
+        words: the moment, as for `moment_of`.
     """
     with _opened(database) as store, store.read() as reader:
         moment = moment_of(reader, words)
@@ -221,7 +221,7 @@ def copy_as_of(database: Path, copy: Path, words: str) -> float:
 
 
 def player_states(reader: Reader, event_position: int | None = None) -> PlayerStates:
-    """Returns the players' states after the events up to a position, or after all events."""
+    """Computes the players' states from the log's events up to a position, or from all events."""
     states: PlayerStates = {}
     for event in reader.events_of(*_STATES, "player_released", "milestone", "gate_decided"):
         if event_position is not None and event.position > event_position:

@@ -1,8 +1,9 @@
 """States the invariants of a league's log in SQL. `fsck` and the running service check them.
 
 Each query selects the rows that break a rule, among the assignments with an ordinal above the
-watermark ``:after``. In the running service, the watermark is the ordinal just below the oldest
-open lease, because the rows up to there never change and need not be checked again.
+watermark ``:after``. An ordinal is the number of an assigned match. The running service sets the
+watermark just below the oldest match with an open lease. The rows up to there never change, so they
+need not be checked again.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ INVARIANTS = {
 
 
 def broken(reader: Reader, after: int = 0) -> list[str]:
-    """Returns a sentence for each invariant that assignments above `after` break."""
+    """Returns a sentence for each invariant that an assignment with an ordinal above `after`
+    breaks.
+    """
     findings = []
     for says, sql in INVARIANTS.items():
         if rows := [row[0] for row in reader.select(sql, after=after)]:
@@ -145,7 +148,7 @@ def finding(says: str, values: Sequence[object]) -> str:
 
 
 def settled_below(reader: Reader) -> int:
-    """Returns the watermark: the ordinal up to which all leases are closed."""
+    """Returns the watermark for later checks: the ordinal up to which all leases are closed."""
     oldest_open = reader.select(
         "SELECT min(ordinal) FROM assignments INDEXED BY open_leases WHERE lease_state = 'open'"
     )[0][0]

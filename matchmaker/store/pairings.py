@@ -1,4 +1,6 @@
-"""Reads matches between players that were paired by name, without the matches of gates."""
+"""Reads matches whose players a worker has paired by name, instead of drawing an opponent from a
+mix. Matches of gates are left out.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ _OPEN = f"assignments INDEXED BY open_leases WHERE lease_state = 'open' AND {_BY
 
 
 def pairing_key(book: Book, first: str, second: str) -> tuple[str, str, str]:
-    """Returns the key of a book and two players, whatever their seats."""
+    """Returns the key for a book and two players. The players' seats make no difference."""
     return (book.value, first, second) if first < second else (book.value, second, first)
 
 
 def leased(reader: Reader, after: int = 0, until: int | None = None) -> Pairings:
-    """Counts all leased matches with ordinals above `after` up to `until`, whatever became of their
-    leases. A carried match counts once.
+    """Counts all matches that were ever leased, with ordinals above `after` and up to `until`. A
+    match that was leased again after its worker's restart counts once.
     """
     rows = "assignments WHERE ordinal > :after AND ordinal <= ifnull(:until, ordinal)"
     return _counted(reader, f"{rows} AND replaces = '' AND {_BY_NAME}", after=after, until=until)
@@ -42,7 +44,9 @@ def _counted(reader: Reader, rows: str, **values: Any) -> Pairings:
 
 
 class PairedResult(NamedTuple):
-    """Describes a result of a match that shares its seed with another match."""
+    """Describes the result of a match of named players, which are played in pairs with a common
+    seed.
+    """
 
     ordinal: int
     event_position: int
@@ -64,13 +68,14 @@ class PairedResult(NamedTuple):
 
 
 def settled(reader: Reader) -> int:
-    """Returns the ordinal up to which no lease is open."""
+    """Returns the ordinal up to which no match of named players has an open lease."""
     oldest = reader.select(f"SELECT min(ordinal) FROM {_OPEN}")[0][0]
     return reader.positions()[2] if oldest is None else int(oldest) - 1
 
 
 def first_counted(reader: Reader, incarnations: Collection[int]) -> tuple[int, int]:
-    """Returns the first log position and the number of clean results of these incarnations.
+    """Finds the clean results that these incarnations (starts of workers) reported. Returns the log
+    position of the first result, and the number of results.
 
     Failed matches and matches of gates are left out. Without results both values are 0.
     """
@@ -84,7 +89,9 @@ def first_counted(reader: Reader, incarnations: Collection[int]) -> tuple[int, i
 
 
 def results(reader: Reader, after: int, until: int) -> Iterator[PairedResult]:
-    """Yields results with ordinals above `after` up to `until`, in order of assignment."""
+    """Yields results of matches with ordinals above `after` and up to `until`, in order of
+    assignment.
+    """
     columns = ", ".join(PairedResult._fields).replace("incarnation", "r.incarnation")
     rows = reader.select(
         f"SELECT {columns} FROM assignments a JOIN results r USING (ordinal) "

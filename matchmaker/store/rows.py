@@ -40,7 +40,9 @@ def sealed(row: Iterable[Any]) -> tuple[Any, ...]:
 
 
 class IncarnationRow(NamedTuple):
-    """Describes an incarnation, a start of a worker. `number` is 0 until the row is stored."""
+    """Describes an incarnation, which is a start of a worker. `number` is 0 until the row is
+    stored.
+    """
 
     number: int
     worker: str
@@ -63,7 +65,9 @@ class BeatRow(NamedTuple):
 
 
 class DrawRow(NamedTuple):
-    """Records the probabilities that matches are drawn from. `number` is 0 until it is stored."""
+    """Records why matches were made: the probabilities from which opponents are drawn, or the
+    pairing of named players. `number` is 0 until the row is stored.
+    """
 
     number: int
     policy_hash: str
@@ -75,8 +79,8 @@ class DrawRow(NamedTuple):
 
 
 class AssignmentRow(NamedTuple):
-    """Describes an assignment and its lease. The assignment never changes. The fields from
-    `lease_state` on belong to the lease, which changes.
+    """Describes a match that was assigned to a worker, and the worker's lease on it. The fields
+    from `lease_state` on belong to the lease and change. The other fields never change.
     """
 
     ordinal: int
@@ -147,7 +151,9 @@ class ResultRow(NamedTuple):
 
 
 class FoldRow(NamedTuple):
-    """Stores the state of memory after a result, so that a restart need not fold the whole log."""
+    """Stores the state that follows from the log up to a result, so that a restart need not read
+    the whole log.
+    """
 
     log_position: int
     event_position: int

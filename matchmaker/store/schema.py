@@ -1,6 +1,6 @@
 """Defines the tables of a league's log.
 
-Never edit a migration that was released. Add another migration.
+Never edit a released migration: add another one instead.
 """
 
 from __future__ import annotations

@@ -76,11 +76,11 @@ def once(
         method: name of the call.
         fingerprint: hash of the request.
         at: Unix seconds.
-        effect: returns the reply.
+        effect: function that carries out the request and returns the reply.
 
     Returns:
-        The wrapped effect, which returns the reply of the first run. It raises `InvalidInput` if a
-        different request used the same id.
+        The wrapped effect. When repeated, it returns the reply of the first run. It raises
+        `InvalidInput` if a different request used the same id.
     """
 
     def apply_once(transaction: Transaction) -> bytes:
@@ -255,7 +255,7 @@ class SqliteStore:
 
     @contextmanager
     def read(self) -> Iterator[Reader]:
-        """Yields a consistent view of the committed log. Any thread may read."""
+        """Yields a reader with a consistent view of the committed log. Any thread may read."""
         self._check_open()
         with as_league_errors(self.path), contextlib.closing(self._connect("ro")) as db:
             db.begin()

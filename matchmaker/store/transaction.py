@@ -71,8 +71,8 @@ _encoded = json.JSONEncoder(separators=(",", ":")).encode
 class Reader:
     """Queries the log in a transaction that the store begins and ends.
 
-    A row with a wrong checksum raises `DataCorrupt`, so every row that is returned is unchanged
-    since it was written.
+    If a row's checksum is wrong, it raises `DataCorrupt`. So all returned rows are as they were
+    written.
     """
 
     def __init__(self, db: Database, *, verifies: bool = True) -> None:
@@ -85,12 +85,12 @@ class Reader:
         return Reader(self._db, verifies=False)
 
     def interrupt(self) -> None:
-        """Ends a query that runs in another thread."""
+        """Interrupts a query that is running in another thread."""
         with suppress(sqlite3.ProgrammingError):  # the query has ended
             self._db.conn.interrupt()
 
     def select(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Returns the rows of any query. Values are named, as in ``:name``."""
+        """Returns the rows of any query, in which ``:name`` stands for the value `name`."""
         return self._db.execute(sql, values).fetchall()
 
     def _rows(self, table: str, where: str = "", *values: Any) -> Iterator[tuple[Any, ...]]:
@@ -105,7 +105,9 @@ class Reader:
             yield row[:-1]
 
     def verify(self, table: str) -> None:
-        """Checks all rows of a table, because a query does not find a row whose key is damaged."""
+        """Checks all rows of a table, even rows with damaged keys, which queries by key don't
+        find.
+        """
         for _ in self._rows(table):
             pass
 
@@ -148,13 +150,15 @@ class Reader:
         return next(map(BeatRow._make, rows), None)
 
     def last_mix(self, incarnation: int) -> str:
-        """Returns the mix that an incarnation drew from last, "" if it never drew."""
+        """Returns the mix from which an incarnation last drew opponents, "" if it never drew
+        any.
+        """
         newest = "WHERE incarnation = ? AND mix != '' ORDER BY ordinal DESC LIMIT 1"
         return next((row.mix for row in self._assignments(newest, incarnation)), "")
 
     def last_step(self, incarnation: IncarnationRow) -> int:
-        """Returns the learner's step in an incarnation's newest result. Before the first result it
-        is the step of the checkpoint.
+        """Returns the learner's step in the newest result of an incarnation, or without a result,
+        in its checkpoint.
         """
         newest = (
             "WHERE r.event_position > ? AND r.incarnation = ? AND a.learner_seat >= 0 "
@@ -183,7 +187,7 @@ class Reader:
         return list(self._assignments(where, prefix, f"{prefix}\x7f", limit))
 
     def all_assignments(self, after: int = 0, until: int = _END) -> Iterator[AssignmentRow]:
-        """Yields assignments with ordinals above `after` up to `until`, in order."""
+        """Yields assignments with ordinals above `after` and up to `until`, in order."""
         where = "WHERE ordinal > ? AND ordinal <= ? ORDER BY ordinal"
         return self._assignments(where, after, until)
 
@@ -204,27 +208,33 @@ class Reader:
         return list(self._assignments(f"{where} ORDER BY ordinal", until))
 
     def open_leases(self, incarnation: int) -> tuple[int, float | None]:
-        """Returns how many leases of an incarnation are open, and their first deadline or None."""
+        """Returns the number of an incarnation's open leases, and their earliest deadline (None
+        without leases).
+        """
         query = "SELECT count(*), min(lease_deadline) FROM assignments"
         return self.select(
             f"{query} WHERE lease_state = 'open' AND incarnation = :number", number=incarnation
         )[0]
 
     def closed_without_result(self) -> list[tuple[str, str, float, str]]:
-        """Returns id, lease state, closing time and reason of closed leases without a result."""
+        """Returns the match id, lease state, closing time and reason of each lease that was closed
+        without a result.
+        """
         return self.select(
             "SELECT match_id, lease_state, closed_at, close_reason FROM assignments "
             "LEFT JOIN results r USING (ordinal) WHERE lease_state != 'open' AND r.position IS NULL"
         )
 
     def seats_since(self, since: float) -> list[tuple[str, str]]:
-        """Returns the pairs of players with a lease that is open, or was closed after `since`."""
+        """Returns the pairs of players that have a match whose lease is open or was closed at
+        `since` or later.
+        """
         played = "WHERE closed_at IS NULL OR closed_at >= :since"
         return self.select(f"SELECT DISTINCT seat0, seat1 FROM assignments {played}", since=since)
 
     def open_counts(self) -> dict[int, int]:
-        """Returns the number of open leases by incarnation. Incarnations without leases are left
-        out.
+        """Returns the number of open leases by incarnation. Incarnations without open leases are
+        left out.
         """
         where = "FROM assignments WHERE lease_state = 'open'"
         return dict(self.select(f"SELECT incarnation, count(*) {where} GROUP BY 1"))
@@ -232,8 +242,8 @@ class Reader:
     def gate_matches(
         self, after: int, candidate: str, victim: str
     ) -> list[tuple[AssignmentRow, ResultRow | None]]:
-        """Reads a gate's matches with ordinals above `after`, in order of assignment. The second
-        value is the match's result, or None.
+        """Returns a gate's matches against a victim with ordinals above `after`, in order of
+        assignment, each with its result or None.
         """
         leases = list(self._assignments(_GATE_MATCHES, after, *(candidate, victim) * 2))
         ordinals = json.dumps([lease.ordinal for lease in leases])
@@ -244,7 +254,7 @@ class Reader:
         return [(lease, results.get(lease.ordinal)) for lease in leases]
 
     def gate_match_count(self, after: int, candidate: str, victim: str) -> int:
-        """Returns the number of a gate's matches with ordinals above `after`."""
+        """Returns the number of a gate's matches against a victim with ordinals above `after`."""
         count = f"SELECT count(*) FROM assignments {_GATE_MATCHES}"
         return int(self._db.execute(count, (after, *(candidate, victim) * 2)).fetchone()[0])
 
@@ -253,7 +263,7 @@ class Reader:
         return row and row._replace(body_json=zlib.decompress(row.body_json).decode())  # pyrefly: ignore[bad-argument-type]
 
     def draw_positions(self) -> list[tuple[int, int]]:
-        """Returns the event position and the number of every draw, in this order."""
+        """Returns (event position, number) of every draw, sorted by position."""
         return self.select("SELECT event_position, number FROM draws ORDER BY 1, 2")
 
     def policy_json(self) -> str | None:
@@ -263,7 +273,7 @@ class Reader:
         return next((body_json for _, body_json, _ in rows), None)
 
     def result(self, ordinal: int) -> ResultRow | None:
-        """Returns the result of an assignment's match."""
+        """Returns the result of the match with this ordinal, or None."""
         return next(map(_result, self._rows("results", "WHERE r.ordinal = ?", ordinal)), None)
 
     def match_lines(
@@ -281,9 +291,9 @@ class Reader:
         Args:
             player, opponent, category: filters, "" for any.
             book: filter, None for any.
-            since: first position.
-            until: position after the last.
-            limit: the most results.
+            since: log position of the first result.
+            until: log position after the last result.
+            limit: largest number of results.
         """
         rows = self.select(
             "SELECT r.position, a.match_id, a.seat0, a.seat1, a.book, a.category, r.outcome, "
@@ -319,8 +329,8 @@ class Reader:
         ]
 
     def results(self, after: int = 0, until: int = _END) -> Iterator[ResultRow]:
-        """Yields results with positions above `after` up to `until`, in commit order. A missing
-        result raises `DataCorrupt`.
+        """Yields results with log positions above `after` and up to `until`, in commit order. A
+        missing result raises `DataCorrupt`.
         """
         self.verify("lost_results")
         where = "WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
@@ -332,7 +342,7 @@ class Reader:
             yield _result(row)
 
     def clean_results(self) -> Iterator[ResultRow]:
-        """Yields results of matches of frozen players, in commit order."""
+        """Yields results of matches in which both players are frozen, in commit order."""
         return map(_result, self._rows("results", "WHERE a.book != 'train' ORDER BY r.position"))
 
     def events(self, after: int, limit: int) -> list[Event]:
@@ -349,8 +359,8 @@ class Reader:
         return [event for event in map(_event, rows) if event.kind in kinds]
 
     def category_counts(self, after: int = 0, until: int = _END) -> Counter[tuple[str, str, str]]:
-        """Counts the drawn matches with ordinals above `after` up to `until` by (player, mix,
-        category). A carried match counts once.
+        """Counts the drawn matches with ordinals above `after` and up to `until`, by (player, mix,
+        category). A match that was leased again after its worker's restart counts once.
         """
         players = {row.number: row.player for row in self.incarnations()}
         return Counter(
@@ -366,7 +376,9 @@ class Reader:
         return {table: self._db.table(table).count for table in tables}
 
     def lease_counts(self) -> dict[str, int]:
-        """Counts assignments by the state of their lease, and results whose lease had expired."""
+        """Counts assignments by the state of their lease, and (as "late") results that came after
+        their lease had expired.
+        """
         states = ("open", "reported", "expired", "abandoned", "released")
         counts = self.select("SELECT lease_state, count(*) FROM assignments GROUP BY 1")
         late = self._db.table("results").count_where("late")
@@ -416,7 +428,7 @@ class Transaction(Reader):
             self._db.conn.execute(f"{verb} {table} VALUES {places}", values)
 
     def _put(self, table: str, row: Sequence[Any]) -> None:
-        """Inserts a row, or replaces the row of the same key."""
+        """Inserts a row, or replaces the row with the same key."""
         self._insert(table, [sealed(row)], "INSERT OR REPLACE INTO")
 
     def _next(self, table: str, column: str) -> int:
@@ -450,8 +462,8 @@ class Transaction(Reader):
         return row.number
 
     def fence(self, worker: str, by: int) -> list[int]:
-        """Fences the worker's incarnations before `by`, and returns the numbers of newly fenced
-        incarnations.
+        """Marks a worker's incarnations before `by` as fenced, so that their calls are refused.
+        Returns the numbers of incarnations that were not fenced before.
         """
         where = "WHERE worker = ? AND number < ? AND fenced_by IS NULL ORDER BY number"
         rows = self._incarnations(where, worker, by)
@@ -465,7 +477,7 @@ class Transaction(Reader):
         self._put("heartbeats", row)
 
     def add_policy(self, policy_hash: str, body_json: str, at: float) -> bool:
-        """Stores a policy, and returns whether it is new."""
+        """Stores a policy (the settings on which draws depend), and returns whether it is new."""
         if policy_hash in [stored for stored, *_ in self._rows("policies")]:
             return False
         self._insert("policies", [sealed((policy_hash, body_json, at))])
@@ -483,7 +495,7 @@ class Transaction(Reader):
         self._insert("assignments", [(*row, checksum(row[:_LEASE])) for row in rows])
 
     def close_leases(self, ordinals: Iterable[int], state: str, at: float, reason: str) -> None:
-        """Gives leases a closed state and a reason. `at` is in Unix seconds."""
+        """Closes leases with a state and a reason. `at` is in Unix seconds."""
         self._db.conn.executemany(
             "UPDATE assignments SET lease_state = ?, closed_at = ?, close_reason = ? "
             "WHERE ordinal = ?",
@@ -491,7 +503,7 @@ class Transaction(Reader):
         )
 
     def extend_leases(self, incarnation: int, deadline: float) -> None:
-        """Extends the deadlines of the incarnation's open leases, up to their limits."""
+        """Extends the deadlines of an incarnation's open leases, up to each lease's limit."""
         self._db.execute(
             "UPDATE assignments SET lease_deadline = min(max(lease_deadline, ?), lease_limit) "
             "WHERE lease_state = 'open' AND incarnation = ?",
@@ -499,8 +511,8 @@ class Transaction(Reader):
         )
 
     def renew_leases(self, deadline: float, limit: float, incarnation: int | None = None) -> None:
-        """Sets the deadline and the limit of all open leases, or of an incarnation's open leases.
-        Both may become earlier than before.
+        """Sets the deadlines and limits of all open leases, or only of an incarnation's. They may
+        become earlier than before.
         """
         self._db.execute(
             "UPDATE assignments SET lease_deadline = ?, lease_limit = ? "
@@ -511,7 +523,8 @@ class Transaction(Reader):
     def add_results(
         self, accepted: Sequence[tuple[MatchResult, AssignmentRow]], received_at: float
     ) -> list[ResultRow]:
-        """Adds results with their leases. A result is late if its lease has expired.
+        """Adds results, each given with its lease. A result is marked as late if its lease has
+        expired.
 
         `received_at` is in Unix seconds.
         """
@@ -550,13 +563,13 @@ class Transaction(Reader):
         return rows
 
     def lose_results(self, player: str, after: int, by: int) -> int:
-        """Marks a player's training results after a position as lost, if the worker of incarnation
-        `by` reported them.
+        """Marks a player's training results after a position as lost if an earlier incarnation of
+        the same worker reported them.
 
         Args:
             player: the live player.
-            after: log position of its checkpoint.
-            by: the new incarnation of its worker.
+            after: log position of the checkpoint.
+            by: the new incarnation of the player's worker.
 
         Returns:
             How many results were marked.
@@ -576,7 +589,7 @@ class Transaction(Reader):
         return len(positions)
 
     def add_event(self, at: float, kind: str, text: str, data_json: str) -> Event:
-        """Adds an event, numbered after all other events and results.
+        """Adds an event, whose position follows all other events and results.
 
         Args:
             at: Unix seconds.

@@ -207,7 +207,7 @@ def set_mix(
         ),
     ],
 ) -> None:
-    """Changes weights of mixes of a running league. The next draws follow."""
+    """Changes weights of mixes of a running league. The change applies from the next draw on."""
     mixes: dict[str, dict[str, float]] = {}
     for word in words:
         name, dot, rest = word.partition(".")

@@ -47,8 +47,9 @@ def fsck(
 
     Args:
         db: the file.
-        address: address of the league's matchmaker, to compare its numbers, or "".
-        credentials: to call the matchmaker.
+        address: address of the league's matchmaker, whose numbers are then compared with the file,
+            or "".
+        credentials: token and certificates to call the matchmaker.
 
     Returns:
         A sentence for each fault, and a summary.
@@ -83,7 +84,9 @@ def full_scan(reader: Reader) -> list[str]:
 
 
 def wrong_leases(reader: Reader) -> Iterator[str]:
-    """Yields a sentence if leases without a result were not closed as the events say."""
+    """Yields a sentence if some leases without a result were closed in another way than the events
+    say.
+    """
     events: dict[str, tuple[str, float, str]] = {}
     for event in reader.events_of("leases_expired", "leases_abandoned", "leases_released"):
         data, state = json.loads(event.data_json), event.kind.removeprefix("leases_")
@@ -97,8 +100,8 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
     """Checks every assignment against its draw.
 
     Yields:
-        A sentence for each kind of fault: draws that do not follow from their seeds, pairings that
-        differ from their requests, and draws of candidates before their gate admitted them.
+        A sentence for each kind of fault: an opponent that does not follow from the seed, named
+        players other than requested, or a candidate that was drawn before its gate admitted it.
     """
     wrong, unasked, early = [], [], []
     named: dict[int | None, Iterator[tuple[Any, ...]]] = {}
@@ -143,8 +146,8 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
 
 
 def _named(draw: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[Any, ...]]:
-    """Yields the matches that follow from a draw of named players, in the form in which
-    `wrong_draws` compares them. The sequence has no end.
+    """Yields the matches that should follow from a request for named players, as `wrong_draws`
+    compares them. The sequence has no end.
     """
     if draw is None:
         return
@@ -192,7 +195,9 @@ def wrong_gates(reader: Reader) -> Iterator[str]:
 def _follows(
     reader: Reader, candidate: str, test: VictimGate, rules: GateRules, decided: int
 ) -> bool:
-    """Returns whether a test's decision follows from its matches up to the position `decided`."""
+    """Returns whether a test's decision follows from those matches that had a result before the log
+    position `decided`.
+    """
     matches, _ = played(reader, candidate, test.victim, rules, until=decided)
     gate, seeds, again = tallied(matches, test.victim, rules)
     try:

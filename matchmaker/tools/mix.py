@@ -43,11 +43,11 @@ class Met:
     """Describes a rated match of a learner.
 
     Attributes:
-        step: the learner's steps when the match began.
+        step: the learner's step when the match began.
         expected: score that was expected when the opponent was drawn.
         score: the actual score.
         mix: the mix by which the opponent was drawn.
-        drawn_at: position of the newest event when it was drawn.
+        drawn_at: log position of the newest event when the opponent was drawn.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Provides gates: sequential tests that stop as soon as the results decide.
+"""Provides gates, which are sequential tests that stop as soon as the results decide.
 
 gate = Gate(test=BernoulliTest(p0=0.55, p1=0.65))
 gate = gate.take(settled(matches))               # in assignment order, up to the oldest open lease

@@ -25,7 +25,9 @@ Diffusion = Callable[[float], tuple[float, float]]
 
 
 def unit(cells: int) -> str:
-    """Returns the unit that a test counts: "pair" if it has five different scores, else "match"."""
+    """Returns the unit that a test counts: "pair" if a result has five possible scores, else
+    "match".
+    """
     return "pair" if cells == 5 else "match"
 
 
@@ -36,11 +38,11 @@ def amount(results: float, cells: int) -> str:
 
 
 def checked_counts(counts: Sequence[int], cells: int) -> Counts:
-    """Checks the counts of a test.
+    """Checks how many results a test has counted for each score.
 
     Args:
         counts: number of results of each score.
-        cells: number of scores.
+        cells: number of possible scores.
 
     Raises:
         InvalidInput: there are not exactly `cells` counts, or a count is not a whole number of at
@@ -96,7 +98,8 @@ class Risks:
             )
 
     def of_each(self, tests: int) -> Risks:
-        """Returns the risks of each of several tests if a candidate must pass all of them.
+        """Returns the error rates for each of several tests, so that a candidate that must pass all
+        of them has these error rates in total.
 
         If a candidate is as strong as every alternative says, it fails at least one of n tests with
         a probability of at most n times the `beta` of each test. `alpha` is unchanged, because a
@@ -148,7 +151,7 @@ class BernoulliTest:
 
     @property
     def cells(self) -> int:
-        """Returns the number of scores of a result: 0, ½ and 1."""
+        """Returns 3, the number of possible scores of a result (0, ½ and 1)."""
         return 3
 
     @property
@@ -172,20 +175,22 @@ class BernoulliTest:
         return (wins + draws / 2) * self.win + (losses + draws / 2) * self.loss
 
     def score(self, value: float) -> float:
-        """Returns the value itself, because the hypotheses are scores.
+        """Converts a hypothesis' value to a score. It returns the value itself, because this test's
+        hypotheses are scores.
 
         Raises:
-            InvalidInput: it is not between 0 and 1.
+            InvalidInput: the value is not between 0 and 1.
         """
         if not 0.0 <= value <= 1.0:
             raise InvalidInput(f"{value:g} is no share of the points: give one from 0 to 1")
         return value
 
     def diffusion(self, counts: Counts) -> Diffusion:
-        """Returns drift and variance as functions of the score.
+        """Returns the drift and the variance of the log-likelihood ratio per result, as a function
+        of the true score.
 
-        The variance of a result is p(1 − p) minus a quarter of the share of draws. For this share,
-        two decided results are added to the counts.
+        The variance of a result's score is p(1 − p) minus a quarter of the share of draws. When
+        this share is estimated, two decided results are added to the counts.
         """
         _, draws, _ = checked_counts(counts, self.cells)
         missing = draws / (sum(counts) + 2) / 4

@@ -37,7 +37,7 @@ class Forecast:
 def forecast(
     test: BernoulliTest | MultinomialTest, score: float, counts: Counts, risks: Risks
 ) -> Forecast:
-    """Forecasts a new test.
+    """Forecasts how a new test will end.
 
     A Brownian motion with drift μ and variance σ² reaches the upper bound B before the lower bound
     A with probability (1 − e^(hA))/(e^(hB) − e^(hA)), h = −2μ/σ². It takes E(S)/μ results on
@@ -60,7 +60,9 @@ def forecast(
 
 
 def _upper_first(tilt: float, lower: float, upper: float) -> float:
-    """Returns how likely a motion with drift `tilt` per unit of variance reaches `upper` first."""
+    """Returns the probability that a motion with drift `tilt` per unit of variance reaches `upper`
+    before `lower`.
+    """
     if abs(tilt) * (upper - lower) < 1e-15:  # the limit without drift, to the last digit
         return -lower / (upper - lower)
     # The probability of the bound towards which the motion drifts has this form, in which no
@@ -88,7 +90,7 @@ def estimate(
     risks: Risks,
     confidence: float = 0.95,
 ) -> Estimate | None:
-    """Estimates the score of a test that stopped.
+    """Estimates the candidate's score from a test that stopped.
 
     A test that stops as soon as its ratio is high tends to stop on good luck. So the mean of its
     results is too high after an acceptance and too low after a rejection. This function orders the
@@ -116,8 +118,8 @@ def estimate(
         return 1.0 - worse_outcome(*diffusion(score), risks, results, position)
 
     def score_at(wanted: float) -> float:
-        """Returns the score nearest to the mean at which `same_or_better` is `wanted`. If there is
-        none, it returns 0 or 1.
+        """Finds the score nearest to the mean at which `same_or_better` equals `wanted`. If there
+        is no such score, it returns 0 or 1.
 
         Near the mean, `same_or_better` increases with the score. Far from the mean this is not
         guaranteed, because the variance depends on the score.
@@ -140,14 +142,15 @@ def estimate(
 def worse_outcome(
     drift: float, variance: float, risks: Risks, results: float, position: float
 ) -> float:
-    """Computes how likely a Brownian motion does worse than `position` after `results` results.
+    """Computes the probability that a Brownian motion ends worse than another, which is at
+    `position` after `results` results.
 
-    Worse means to cross the lower bound sooner, to be lower at that time, or to cross the upper
-    bound later or never. This is the order of Siegmund ("Sequential Analysis", 1985), which
-    compares tests that stopped at different times. The motion begins at 0. The series of
-    reflections is exact: a path that ends above `position` counts as worse if it crossed the lower
-    bound first, and a path that ends below `position` counts as better if it crossed the upper
-    bound first.
+    A motion ends worse if it crosses the lower bound before that time, is lower at that time, or
+    crosses the upper bound later or never. This is the order of Siegmund ("Sequential Analysis",
+    1985), which compares tests that stopped at different times. The motion begins at 0. The series
+    of reflections is exact: a path that ends above `position` counts as worse if it crossed the
+    lower bound first, and a path that ends below `position` counts as better if it crossed the
+    upper bound first.
 
     Args:
         drift, variance: drift and variance of the motion per result.

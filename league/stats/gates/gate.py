@@ -52,7 +52,7 @@ class Gate:
     a new gate.
 
     The candidate and its opponent must be frozen, because a test says nothing about a player that
-    changes. Results come in assignment order (`settled`).
+    changes. Results must come in the order in which their matches were assigned (`settled`).
 
     Attributes:
         limit: number of results after which an undecided gate rejects, 0 for no limit. The limit
@@ -109,7 +109,7 @@ class Gate:
         left out.
 
         Raises:
-            InvalidInput: a result is out of order, or this test has no such score.
+            InvalidInput: a result is out of order, or has a score that this test does not count.
         """
         gate, after = self, self.last
         is_open = gate.verdict is Verdict.CONTINUE
@@ -146,7 +146,7 @@ class Assigned:
     Attributes:
         ordinal: its place in the order of all assignments.
         is_open: whether its lease can still bring a result.
-        score: the candidate's score, 1, ½ or 0. None without a result, or if the match failed.
+        score: the candidate's score (1, ½ or 0), or None if the match failed or has no result.
         pair: a value that the two matches of a pair share, such as their seed.
         margin: the candidate's payoff minus its opponent's. None without payoffs.
         coin: a random number from 0 to 1, with which `settled` decides whether a result counts. The
@@ -164,8 +164,8 @@ class Assigned:
 def settled(
     assigned: Iterable[Assigned], *, paired: bool = False, stake: float = 0.0, most: float = 0.0
 ) -> list[Result]:
-    """Returns the results of the matches that were assigned before the oldest open lease, in the
-    order of assignment. Matches without a result are left out.
+    """Returns the results of all matches that were assigned before the oldest match with an open
+    lease, in the order of assignment. Matches without a result are left out.
 
     Short matches end first, so counting results as they arrive would give quick wins or quick
     losses too much weight. Counting half a pair would favour a seat.

@@ -78,14 +78,16 @@ def scores_of(cells: int) -> Shares:
 
 
 def regularised(counts: Sequence[float]) -> tuple[float, Shares]:
-    """Returns the number of results and the share of each cell. Empty cells count as `PRIOR`."""
+    """Returns the number of results and the share of each cell. Each empty cell counts as `PRIOR`
+    results.
+    """
     filled = [float(count) or PRIOR for count in counts]
     total = sum(filled)
     return total, [count / total for count in filled]
 
 
 def moments(shares: Shares) -> tuple[float, float]:
-    """Returns mean and variance of the score."""
+    """Returns the mean and variance of a result's score."""
     cells = list(zip(shares, scores_of(len(shares)), strict=True))
     mean = sum(share * score for share, score in cells)
     return mean, sum(share * (score - mean) ** 2 for share, score in cells)
@@ -166,7 +168,9 @@ class MultinomialTest:
         return self.elo0, self.elo1
 
     def llr(self, counts: Counts) -> float:
-        """Returns the exact generalised log-likelihood ratio. Empty cells count as 0.001."""
+        """Returns the exact generalised log-likelihood ratio. Each empty cell counts as 0.001
+        results.
+        """
         checked_counts(counts, self.cells)
         return _llr(self, counts) if any(counts) else 0.0
 
@@ -176,12 +180,13 @@ class MultinomialTest:
         return score_of(value)
 
     def diffusion(self, counts: Counts) -> Diffusion:
-        """Returns drift (s − (s0 + s1)/2)(s1 − s0)/v and variance (s1 − s0)²/v, as for normal
+        """Returns the drift and the variance of the log-likelihood ratio per result, as a function
+        of the true score s. They are (s − (s0 + s1)/2)(s1 − s0)/v and (s1 − s0)²/v, as for normal
         scores.
 
-        v is the observed variance plus the square of the distance of s from the observed mean, as
-        for the likeliest distribution of mean s. It is at most s(1 − s), the largest variance of a
-        score from 0 to 1. If fewer than `FEW` results differ from the most common kind, this
+        Here, v is the observed variance plus the squared distance of s from the observed mean, as
+        for the likeliest distribution with mean s. It is at most s(1 − s), the largest variance of
+        a score from 0 to 1. If fewer than `FEW` results differ from the most common kind, this
         largest variance is assumed. Without any results, the two matches of a pair are assumed to
         be independent.
         """
