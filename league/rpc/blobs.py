@@ -1,4 +1,6 @@
-"""Fetches and uploads the blobs of a league whose folder this machine does not share."""
+"""Fetches and uploads blobs (files named by their digests, such as weights) of a league that runs
+on another machine.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class RemoteBlobs(BlobFolder):
         return RemoteBlobs(self.root, self._client, kind.value)
 
     def has(self, digest: str) -> bool:
-        """Returns whether the league has the blob, and fetches it into the cache."""
+        """Returns whether the league has the blob. If it has, the blob is fetched into the
+        cache.
+        """
         here = [kind for kind in BlobKind if BlobFolder(self.root, kind.value).has(digest)]
         if here:
             return self._kind in here
@@ -59,7 +63,9 @@ class RemoteBlobs(BlobFolder):
         return content
 
     def _keep(self, content: bytes) -> None:
-        """Stores a blob in the cache, as far as the disk allows, and removes the oldest blobs."""
+        """Stores a blob in the cache, and removes the least recently used blobs if the cache is too
+        large. Errors of the disk are ignored.
+        """
         with contextlib.suppress(LeagueError, OSError):
             super().put(content)
             left = CACHE_BYTES
@@ -71,8 +77,8 @@ class RemoteBlobs(BlobFolder):
 
 
 def blobs_of(run_dir: Path, client: MatchmakerClient) -> BlobFolder:
-    """Returns a run's own blobs. A folder that joined a league on another machine gets the league's
-    blobs.
+    """Returns the blobs for a run's folder: its own blobs, or if the folder has joined a league on
+    another machine, the blobs of that league.
     """
     folder = run_dir / "blobs"
     return RemoteBlobs(folder, client) if (run_dir / JOINED).is_file() else BlobFolder(folder)

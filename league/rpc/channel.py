@@ -1,8 +1,9 @@
-"""Connects to the matchmaker. Calls wait until it answers, and they are safe to send again.
+"""Connects to the matchmaker. A call waits until the matchmaker answers, and repeats its request if
+necessary, which is safe.
 
-gRPC reconnects with its own back-off. This module does not use gRPC's retry policy, because that
-policy gives up after five attempts and calls no function between them. A learner must be able to
-log that it waits, and to stop while it waits.
+gRPC reconnects with its own back-off. This module repeats calls itself, because gRPC's retry policy
+gives up after five attempts and calls no function in between. A learner must be able to log that it
+waits, and to stop while it waits.
 """
 
 from __future__ import annotations
@@ -66,8 +67,9 @@ class Connection:
 
     Args:
         address: ``HOST:PORT``.
-        wait_seconds: how long a call waits for a service that does not answer.
-        on_wait: is called with a sentence before each further attempt. It may raise.
+        wait_seconds: time in seconds for which a call waits for a service that does not answer.
+        on_wait: function that is called with a sentence before each further attempt. It may raise
+            an error to end the waiting.
         credentials: token and certificates. None takes them from the environment.
     """
 
@@ -122,7 +124,7 @@ class Connection:
         )
 
     def _repeated(self, attempt: Callable[[], M]) -> M:
-        """Repeats an attempt until it reaches the service, and returns its value."""
+        """Makes attempts until one of them reaches the service, and returns its value."""
         began = time.monotonic()
         while True:
             try:
@@ -150,8 +152,8 @@ class Connection:
                 raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
 
     def _wait(self, failure: grpc.RpcError, since: float) -> None:
-        """Sleeps before the next attempt of a call that has waited since `since`. If no further
-        attempt makes sense, it raises the error of the call instead.
+        """Sleeps before a call's next attempt. `since` is the time of its first attempt. If no
+        further attempt makes sense, the call's error is raised instead.
 
         A service may say when to call again. Each client adds a random delay, so that they do not
         all call at once.
@@ -183,7 +185,9 @@ class Connection:
 
 
 class Reminders:
-    """Passes a sentence to `say` at most once a minute, from any thread. Pass it as `on_wait`."""
+    """Passes sentences on to `say`, but at most one a minute. It can be used as `on_wait`, from any
+    thread.
+    """
 
     PAUSE_SECONDS = 60.0
 

@@ -1,7 +1,8 @@
-"""Calls the matchmaker with domain types. Errors are the classes of `league.errors`.
+"""Calls the matchmaker. Arguments and results are domain types, and errors are classes of
+`league.errors`.
 
-A call has the same request id in every attempt (`league.rpc.channel`), so it takes effect once. A
-reply means that the effect is on disk.
+If a call is sent again (`league.rpc.channel`), it keeps its request id, so it takes effect only
+once. A reply means that the effect is on disk.
 """
 
 from __future__ import annotations
@@ -47,11 +48,12 @@ V = TypeVar("V")
 
 
 class Beat(NamedTuple):
-    """The reply to a heartbeat.
+    """Holds the reply to a worker's heartbeat.
 
     Attributes:
         fenced: whether a newer incarnation of the worker exists.
-        lease_deadline: when its leases expire, in Unix seconds.
+        lease_deadline: time at which the worker's leases expire without further progress, in Unix
+            seconds.
         asked: the stage that an operator asks the worker's learner to enter, or None.
         paused: whether an operator has paused the learners.
     """
@@ -63,8 +65,8 @@ class Beat(NamedTuple):
 
 
 class Leaderboard(NamedTuple):
-    """Ratings of a book, best first, the anchors of all books, and the log positions of the newest
-    result and event.
+    """Holds the ratings of a book, best first, the pinned ratings of all books (anchors), and the
+    log positions of the newest result and event.
     """
 
     ratings: list[Rating]
@@ -74,7 +76,9 @@ class Leaderboard(NamedTuple):
 
 
 class Payoffs(NamedTuple):
-    """Counts of each pair that met in a book, and log positions of the newest result and event."""
+    """Holds the counts of each pair of players that met in a book, and the log positions of the
+    newest result and event.
+    """
 
     cells: list[PayoffCell]
     log_position: int
@@ -85,9 +89,9 @@ class MatchmakerClient(Connection):
     """Calls the matchmaker. Opening a client never fails, because the first call waits for the
     service.
 
-    In all methods `incarnation` is the number of the calling worker's incarnation, or the
-    `Incarnation` itself, and `by` names the operator, for the log. A learner's or an evaluator's
-    call raises `Fenced` if a newer incarnation of its worker exists.
+    An incarnation is a start of a worker. In all methods, `incarnation` identifies the calling
+    worker (as a number, or as the `Incarnation` itself), and `by` names the operator, for the log.
+    A worker's call raises `Fenced` if the worker has been started again since.
     """
 
     def _ask(self, method: str, **fields: Any) -> Any:
@@ -106,13 +110,14 @@ class MatchmakerClient(Connection):
     def register_players(
         self, players: Iterable[Player], incarnation: int | Incarnation = 0
     ) -> tuple[list[Player], list[str]]:
-        """Registers players, parents first. A second call changes nothing.
+        """Registers players. Parents must come before their copies. A second call changes nothing.
 
         Returns:
-            The players' current values, and the names that were retired because of ``max_saved``.
+            The players in their present state, and the names of snapshots that retired because of
+            ``max_saved``.
 
         Raises:
-            AlreadyExists: a name is taken by another player.
+            AlreadyExists: another player has the name.
         """
         reply = self._ask("RegisterPlayers", players=list(players), incarnation=incarnation)
         return _all(Player, reply.players), list(reply.retired)
@@ -126,9 +131,10 @@ class MatchmakerClient(Connection):
         carried_matches: Sequence[str] = (),
         game_version: str = "",
     ) -> Incarnation:
-        """Opens a worker's incarnation and fences its earlier incarnations.
+        """Opens a new incarnation of a worker and fences the earlier ones.
 
-        A worker calls it at each start. Calls of a fenced incarnation are refused.
+        A worker calls this at each start. Calls of a fenced incarnation are refused, so a worker
+        that was replaced can do no harm.
 
         Args:
             worker: the worker's name, such as "learner-main" or "evaluator-0".
@@ -159,21 +165,25 @@ class MatchmakerClient(Connection):
     def acquire_matches(
         self, incarnation: int | Incarnation, count: int, mix: str
     ) -> list[Assignment]:
-        """Leases `count` matches of the incarnation's learner. `mix` draws the opponents."""
+        """Leases `count` matches between the worker's learner and opponents drawn from `mix`."""
         reply = self._ask("AcquireMatches", incarnation=incarnation, count=count, mix=mix)
         return _all(Assignment, reply.assignments)
 
     def acquire_pairings(
         self, incarnation: int | Incarnation, pairings: Sequence[Pairing]
     ) -> list[Assignment]:
-        """Leases matches between named players, pairing by pairing, each pair from both seats."""
+        """Leases matches between named players, in pairs of matches with the same seed and swapped
+        seats.
+        """
         reply = self._ask("AcquirePairings", incarnation=incarnation, pairings=list(pairings))
         return _all(Assignment, reply.assignments)
 
     def release_matches(
         self, incarnation: int | Incarnation, match_ids: Sequence[str] = (), reason: str = ""
     ) -> int:
-        """Gives leases back, by default all open leases. Returns how many it gave back."""
+        """Gives up the worker's leases on these matches, by default all open leases. Returns how
+        many it gave up.
+        """
         ids = list(match_ids)
         reply = self._ask("ReleaseMatches", incarnation=incarnation, match_ids=ids, reason=reason)
         return int(reply.released)
@@ -252,7 +262,7 @@ class MatchmakerClient(Connection):
         place: Place,
         reason: str = "",
     ) -> StageRequest | None:
-        """Reports a learner's stages and its place in them.
+        """Reports the stages of a learner's curriculum, and which of them is active.
 
         Returns:
             The operator's request that the learner has not obeyed yet, or None.
@@ -315,7 +325,7 @@ class MatchmakerClient(Connection):
         return content
 
     def settings(self) -> dict[str, dict[str, Any]]:
-        """Returns those settings of the run that workers on other machines need, unchecked.
+        """Returns the run's settings for workers on other machines. The values are not checked.
 
         Raises:
             DataCorrupt: the reply is not an object of objects.
@@ -334,17 +344,21 @@ class MatchmakerClient(Connection):
         return sections
 
     def anchors(self) -> dict[str, float]:
-        """Returns the points of each pinned player, even of players without a match."""
+        """Returns the pinned ratings by player, in points, including players without a match."""
         return self.leaderboard().anchors
 
     def curricula(self) -> list[CurriculumStatus]:
-        """Returns the stages of every learner that has reported them, and its place in them."""
+        """Returns the curricula of all learners that have reported one: the stages, and which of
+        them is active.
+        """
         return _all(CurriculumStatus, self._ask("GetCurricula").curricula)
 
     def players(
         self, kinds: Iterable[PlayerKind] = (), states: Iterable[PlayerState] = ()
     ) -> list[Player]:
-        """Returns players in order of registration, all or only of these kinds and states."""
+        """Returns players in order of registration: all players, or only players of the given kinds
+        and states.
+        """
         reply = self._ask("ListPlayers", kinds=list(kinds), states=list(states))
         return _all(Player, reply.players)
 
@@ -353,8 +367,8 @@ class MatchmakerClient(Connection):
         return self.leaderboard(book).ratings
 
     def leaderboard(self, book: Book = Book.EVAL) -> Leaderboard:
-        """Returns the ratings of a book, best first, with the log positions of the newest result
-        and event that they include.
+        """Returns the same ratings as `ratings`, with the log positions of the newest result and
+        event that they include.
         """
         reply = self._ask("GetRatings", book=book)
         ratings, anchors = _all(Rating, reply.ratings), dict(reply.anchors)
@@ -369,16 +383,19 @@ class MatchmakerClient(Connection):
         with_stats: bool = False,
         climb: bool = False,
     ) -> list[PayoffCell]:
-        """Returns the counts of every pair that met, from each row's point of view.
+        """Returns the counts of every pair of players that met, from the point of view of the first
+        player (the row).
 
         Args:
             book: the book.
-            rows, columns: names of players. Without names, all players.
-            with_stats: whether to add frames, seats and the row's means, in a clean book.
-            climb: for the train book, splits a learner's matches by the newest snapshot that the
-                learner had frozen when the match ended. The row "main@50000" has the matches that
-                main ended between this snapshot and its next snapshot, and "main@0" has the matches
-                before its first snapshot. Matches against opponents that learn are left out.
+            rows, columns: names of the first and of the second players, empty for all players.
+            with_stats: whether to add the number of frames, the results by seat, and means of the
+                row's statistics. Only clean books have them.
+            climb: whether to split a learner's matches in the train book by the newest snapshot
+                that the learner had frozen when the match ended. The row "main@50000" has the
+                matches that main ended between this snapshot and its next snapshot, and "main@0"
+                has the matches before its first snapshot. Matches against opponents that learn are
+                left out.
         """
         return self.payoffs(book, rows, columns, with_stats=with_stats, climb=climb).cells
 
@@ -391,7 +408,9 @@ class MatchmakerClient(Connection):
         with_stats: bool = False,
         climb: bool = False,
     ) -> Payoffs:
-        """Returns the same as `payoff`, with the log positions that the counts include."""
+        """Returns the same counts as `payoff`, with the log positions of the newest result and
+        event that they include.
+        """
         asked = {"rows": rows, "columns": columns, "with_stats": with_stats, "climb": climb}
         reply = self._ask("GetPayoff", book=book, **asked)
         return Payoffs(_all(PayoffCell, reply.cells), reply.log_position, reply.event_position)
@@ -413,11 +432,12 @@ class MatchmakerClient(Connection):
         """Returns matches with a result, the newest first.
 
         Args:
-            player, opponent: only matches of `player`, or only matches between these players.
+            player, opponent: only matches of `player`, or if both are named, only matches between
+                the two.
             book: only matches of this book.
             category: only matches of this category of opponents.
             before: only results before this position of the log, 0 for all.
-            limit: the length of a page.
+            limit: the largest number of matches on a page.
 
         Returns:
             A page of up to `limit` matches, and the value of `before` that gets the next page (0
@@ -430,13 +450,15 @@ class MatchmakerClient(Connection):
         return _all(MatchLine, reply.matches), int(reply.next_before)
 
     def status(self) -> LeagueStatus:
-        """Returns workers, open leases, and the shares of the mix in use."""
+        """Returns the league's status: workers, open leases, and for each learner the shares of its
+        mix.
+        """
         return from_message(LeagueStatus, self._ask("GetStatus"))
 
     def watch(self, after: int = 0) -> Iterator[Event]:
         """Yields events after position `after` as they come. -1 yields only new events.
 
-        It reconnects when the stream breaks and continues after the last event. A matchmaker that
+        If the stream breaks, it reconnects and continues after the last event. A matchmaker that
         serves read-only ends the stream after its last event.
         """
         position = after
@@ -451,12 +473,12 @@ class MatchmakerClient(Connection):
     # Operators' calls.
 
     def ask_stage(self, stage: str, by: str, player: str = "") -> StageRequest:
-        """Asks a learner to enter a stage before its next rollout.
+        """Asks a learner to enter a stage of its curriculum before its next rollout.
 
         Args:
             stage: the stage's name, or "next".
             by: the operator.
-            player: the live player, "" if only one player has a curriculum.
+            player: the learner's player. It may be "" if only one player has a curriculum.
 
         Raises:
             NotFound: there is no such stage, or no learner with stages.
@@ -487,7 +509,7 @@ class MatchmakerClient(Connection):
         """Pauses all learners before their next rollout, or lets them go on.
 
         Returns:
-            The pause that begins, or that ends.
+            The pause that begins or ends.
 
         Raises:
             InvalidInput: nothing would change.
@@ -495,7 +517,7 @@ class MatchmakerClient(Connection):
         return from_message(Pause, self._ask("PauseLearners", resume=resume, by=by).pause)
 
     def pin_rating(self, player: str, mu: float, by: str) -> int:
-        """Makes a player an anchor at `mu` points, in every book, for future results.
+        """Fixes (pins) a player's rating at `mu` points in every book, for all results from now on.
 
         Returns:
             The log position after which the pin holds.
@@ -519,7 +541,8 @@ class MatchmakerClient(Connection):
         return int(self._ask("PinRating", player=player, unpin=True, by=by).log_position)
 
     def quarantine(self, player: str, reason: str, by: str) -> PlayerState:
-        """Keeps a bot, snapshot or reference from being drawn. Its results stay.
+        """Puts a player other than a learner into quarantine, so that it gets no new matches. Its
+        results stay.
 
         Raises:
             NotFound: there is no such player.
@@ -530,7 +553,7 @@ class MatchmakerClient(Connection):
         return from_enum(PlayerState, reply.state)
 
     def release_player(self, player: str, by: str) -> PlayerState:
-        """Ends a quarantine and returns the player's state after it.
+        """Ends a player's quarantine, and returns the player's new state.
 
         Raises:
             NotFound: there is no such player.
@@ -540,7 +563,8 @@ class MatchmakerClient(Connection):
         return from_enum(PlayerState, reply.state)
 
     def add_rival(self, player: Player, by: str) -> PlayerState:
-        """Adds a rival, or brings a removed rival back. Its bundle must be among the run's blobs.
+        """Adds a rival (another person's agent), or brings a removed rival back. The agent's bundle
+        must be among the run's blobs.
 
         Raises:
             AlreadyExists: another player has its name.
@@ -576,9 +600,8 @@ class MatchmakerClient(Connection):
         return int(self._ask("QuarantineWorker", **asked).results)
 
     def release_worker(self, worker: str, by: str, *, repaired: bool = False) -> int:
-        """Lets an evaluator play again. Its earlier results count again.
-
-        With `repaired` they still don't count, because the evaluator had a fault.
+        """Lets an evaluator play again. Its earlier results count again, unless `repaired` is set
+        because the evaluator had a fault.
 
         Returns:
             How many results count again.
@@ -605,16 +628,16 @@ class MatchmakerClient(Connection):
 
         Args:
             player: a name or a mixture, as for `opponents`.
-            opponents: names, or mixtures such as "based=3,random=1". A live player's name means its
-                newest snapshot.
-            matches: the wanted matches against each opponent in `book`, an even number. Earlier
-                matches in the log count.
+            opponents: names of players, or mixtures such as "based=3,random=1". The name of a live
+                player stands for its newest snapshot.
+            matches: number of matches against each opponent that `book` should have. It must be
+                even. Earlier matches count.
             by: the person who asks.
-            book: clean or greedy matches.
+            book: the book that counts the matches, eval or greedy.
             request_id: the id of an earlier attempt, None for a new request.
 
         Returns:
-            The evaluation, in which frozen players replace live players and named mixtures.
+            The evaluation. In it, live players and named mixtures are replaced by frozen players.
 
         Raises:
             NotFound: there is no such player, or no snapshot of it yet.
@@ -658,8 +681,8 @@ class MatchmakerClient(Connection):
         """Yields the report of an evaluation now and whenever it changes, until the evaluation
         ends.
 
-        If `number` is 0, it yields the reports of all open and future evaluations, without end. It
-        reconnects when the stream breaks.
+        If `number` is 0, it yields the reports of all open and future evaluations, without end. If
+        the stream breaks, it reconnects.
         """
         request = e.WatchReportsRequest(number=number)
         for message in self._follow(
@@ -679,17 +702,18 @@ class MatchmakerClient(Connection):
         victims: Sequence[str] = (),
         parent: str = "",
     ) -> Generation:
-        """Begins an exploiter's next generation against these victims.
+        """Begins the next generation of an exploiter, a learner that trains to beat frozen players
+        (its victims).
 
         Args:
-            incarnation: the exploiter's incarnation.
-            learner: the exploiter.
-            role: its role.
+            incarnation: the incarnation of the exploiter's worker.
+            learner: name of the exploiter.
+            role: role of the exploiter.
             number: the number of the next generation. If it is the number of the newest generation,
                 the call returns that generation again.
-            step: the exploiter's step.
-            victims: names of players. Without names, the victims are snapshots of the mains.
-            parent: the candidate whose weights it starts with, or "".
+            step: the exploiter's present step.
+            victims: names of the victims. Without names, the victims are snapshots of the mains.
+            parent: the candidate with whose weights the generation starts, or "".
 
         Raises:
             NotFound: there is no main to exploit yet, or a named victim does not exist.
@@ -708,11 +732,12 @@ class MatchmakerClient(Connection):
         return from_message(Generation, reply.generation)
 
     def generation(self, learner: str) -> Generation | None:
-        """Returns the newest generation of a learner, None before its first."""
+        """Returns the newest generation of an exploiter, None before its first."""
         return _part(Generation, self._ask("GetGeneration", learner=learner), "generation")
 
     def standing(self, player: str, steps: int, interval: int) -> Standing:
-        """Returns whether a learner is due for a snapshot, and how it continues.
+        """Returns whether a learner should save a snapshot now, and whether its weights should then
+        be reset.
 
         Args:
             player: the live player.
@@ -723,28 +748,31 @@ class MatchmakerClient(Connection):
         return from_message(Standing, reply)
 
     def open_gate(self, incarnation: int, player: Player) -> CandidateGate:
-        """Registers a snapshot as a candidate and opens its gate. A second call changes nothing.
+        """Registers a snapshot of an exploiter as a candidate, and opens its gate (the test that it
+        must pass to become an opponent). A second call changes nothing.
 
         Raises:
-            AlreadyExists: the name is taken by another player.
+            AlreadyExists: another player has the name.
         """
         return self._gate("OpenGate", incarnation=incarnation, player=player)
 
     def acquire_gate_matches(
         self, incarnation: int, candidate: str, count: int
     ) -> list[Assignment]:
-        """Leases a candidate's matches against its present victim, [] once the gate is decided."""
+        """Leases matches of a candidate against the victim whose test is being played. Returns []
+        once the gate is decided.
+        """
         asked = {"incarnation": incarnation, "candidate": candidate, "count": count}
         return _all(Assignment, self._ask("AcquireGateMatches", **asked).assignments)
 
     def decide_gate(self, incarnation: int, candidate: str) -> CandidateGate:
-        """Decides a gate's tests as far as the results allow. An accepted candidate becomes an
-        opponent.
+        """Judges a candidate's gate by the results so far, and returns it. An accepted candidate
+        becomes an opponent.
         """
         return self._gate("DecideGate", incarnation=incarnation, candidate=candidate)
 
     def give_up_gate(self, incarnation: int, candidate: str, reason: str) -> CandidateGate:
-        """Closes a gate that can't be played, as undecided."""
+        """Closes a gate that can't be played. Its decision is "undecided"."""
         asked = {"incarnation": incarnation, "candidate": candidate, "reason": reason}
         return self._gate("GiveUpGate", **asked)
 
@@ -757,10 +785,11 @@ class MatchmakerClient(Connection):
         return _all(CandidateGate, reply.gates)
 
     def review_exploiters(self, incarnation: int, player: str) -> tuple[list[str], list[str]]:
-        """Decides which exploiters a main beats, by the clean matches of its snapshot `player`.
+        """Decides which exploiters a main has patched (beats now), by the clean matches of its
+        snapshot `player`.
 
         Returns:
-            Exploiters that are patched from now on, and exploiters that the main loses to again.
+            The newly patched exploiters, and the patched exploiters to which the main loses again.
         """
         reply = self._ask("ReviewExploiters", incarnation=incarnation, player=player)
         return list(reply.patched), list(reply.returned)

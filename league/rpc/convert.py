@@ -9,10 +9,10 @@ for a conversion:
 - a dataclass inside another becomes a message in the field of the same name. If the outer message
   has no such field, the fields of the inner dataclass become fields of the outer message.
 - ``X | None`` is a message that may be missing, or a number that is 0 for None.
-- a text arrives without control characters, because a worker's words reach logs and terminals.
+- a text loses its control characters on arrival, because it may reach logs and terminals.
 
-A player inside another message travels without its card. The weights file has the card, and
-`ListPlayers` sends it.
+A player inside another message is sent without its card, which describes its agent. The weights
+file has the card, and `ListPlayers` sends it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def encoded(value: Any) -> Any:
 
 
 def from_enum(cls: type[E], number: int, unspecified: E | None = None) -> E:
-    """Returns the member with a number.
+    """Returns the enum's member with a number.
 
     Args:
         cls: the enum.
@@ -113,7 +113,7 @@ def from_enum(cls: type[E], number: int, unspecified: E | None = None) -> E:
 
 
 def plain_names(values: Mapping[str, float]) -> dict[str, float]:
-    """Returns numbers by name. The names lose their control characters."""
+    """Returns the same numbers by name, with control characters removed from the names."""
     if "".join(values).isprintable():
         return dict(values)
     return {plain(name): value for name, value in values.items()}
@@ -244,8 +244,9 @@ def _seated(message: bytes) -> players.Player:
 
 @lru_cache(maxsize=4096)
 def _seat(player: players.Player) -> Any:
-    """Returns the message of a player that is part of another message.
+    """Returns the message of a player, as part of another message.
 
-    It is cached, because the same players occur again and again. The outer message copies it.
+    It is cached, because the same players occur again and again. This is safe, because the outer
+    message copies it.
     """
     return to_message(replace(player, card_json=""))

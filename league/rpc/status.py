@@ -61,7 +61,7 @@ _FALLBACK = {
 
 
 def code_of(error: errors.LeagueError) -> grpc.StatusCode:
-    """Returns the gRPC code for `error`: its class' own code, or the code of its nearest base."""
+    """Returns the gRPC code of the error's class, or if it has none, of the nearest base class."""
     for cls in type(error).__mro__:
         if cls in CODES:
             return CODES[cls]
@@ -69,7 +69,9 @@ def code_of(error: errors.LeagueError) -> grpc.StatusCode:
 
 
 def error_of(failure: grpc.RpcError) -> errors.LeagueError:
-    """Returns the error that the service raised, or the nearest class if gRPC itself failed."""
+    """Returns the error that the service raised. If gRPC itself failed, returns an error of the
+    most similar class.
+    """
     details = failure.details() or str(failure.code())
     name = _class_name(failure)
     if name in _BY_NAME:
@@ -78,12 +80,16 @@ def error_of(failure: grpc.RpcError) -> errors.LeagueError:
 
 
 def raised_by_service(failure: grpc.RpcError) -> bool:
-    """Returns whether the service itself raised the error. If so, it decides about retries."""
+    """Returns whether the service itself raised the error. Then the service decides whether the
+    call is repeated.
+    """
     return _class_name(failure) != ""
 
 
 def retry_advice(failure: grpc.RpcError) -> float | None:
-    """Returns after how many seconds the service wants the same call again, None without advice."""
+    """Returns the number of seconds after which the service wants the call to be repeated, or None
+    if the service has not said.
+    """
     for key, value in _trailing(failure):
         if key == RETRY_KEY and value.isdigit():
             return min(int(value) / 1000, LONGEST_ADVICE)
@@ -99,7 +105,9 @@ def _trailing(failure: grpc.RpcError) -> Any:
 
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: errors.LeagueError) -> NoReturn:
-    """Ends a call with `error`: its code, its sentence, its class, and when to try again."""
+    """Ends a call with an error. The client gets the error's code, message and class, and the time
+    after which to try again.
+    """
     metadata = [(ERROR_CLASS_KEY, type(error).__name__)]
     if error.retry_seconds:
         metadata.append((RETRY_KEY, str(max(1, round(error.retry_seconds * 1000)))))

@@ -44,7 +44,7 @@ class Credentials:
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """The metadata of every call."""
+        """Returns the gRPC metadata that every call carries, with the token."""
         return ((HEADER, f"Bearer {self.token}"),) if self.token else ()
 
     def channel(
@@ -72,11 +72,11 @@ def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
     """Reads a service's certificate and its key.
 
     Args:
-        mutual: whether clients must show a certificate, which the folder's CA has signed.
+        mutual: whether clients must show a certificate that was signed by the folder's CA.
 
     Returns:
-        The credentials for gRPC's server. If other users can read the key, this is logged, but the
-        key is used, because some systems deliver keys that way.
+        The credentials for gRPC's server. If other users can read the key, a warning is logged. The
+        key is used nevertheless, because some systems deliver keys that way.
 
     Raises:
         ConfigError: a certificate can't be used.
@@ -130,11 +130,12 @@ def of_run(
 ) -> Credentials:
     """Returns the credentials of a client.
 
-    Flags override the environment, which overrides the run. A run gives the token of `role`, or
-    else the strongest other token that can be read, and the certificates that its settings name.
+    The flags `token_file` and `tls` override the environment, which overrides the run's folder.
+    From the folder come the token of `role`, or else the token with the most rights that this user
+    can read, and the certificates that the run's settings name.
 
     Args:
-        environment: the variables. None means the environment of the process.
+        environment: the environment's variables. None means the variables of this process.
 
     Raises:
         ConfigError: a token or the settings can't be read.

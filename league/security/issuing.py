@@ -43,7 +43,8 @@ def make_folder(folder: Path, hosts: Sequence[str] = (), clients: Sequence[str] 
     Args:
         folder: the folder of certificates.
         hosts: further names and addresses of the server, in addition to this machine's.
-        clients: names of clients. Each client gets a folder inside, ready to be handed over.
+        clients: names of clients. Each client gets its own folder inside this folder, ready to be
+            handed over.
 
     Raises:
         AlreadyExists: nothing is missing.
@@ -98,8 +99,8 @@ def _issue(
 ) -> list[Path]:
     """Writes a certificate and its key.
 
-    Without `authority`, it is the certificate of a CA. With `hosts`, it is a server's. Otherwise,
-    it is a client's.
+    Without `authority`, the certificate is for a CA. With `hosts`, it is for a server. Otherwise,
+    it is for a client.
     """
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

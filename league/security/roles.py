@@ -8,7 +8,7 @@ from league.errors import Forbidden, InvalidInput, nearest
 
 
 class AccessRole(IntEnum):
-    """The role of a token. `NONE` is for calls that need no token."""
+    """Lists the roles of tokens. `NONE` is for calls that need no token."""
 
     NONE = 0
     READ = 1
@@ -71,7 +71,9 @@ LEAST: dict[str, AccessRole] = {
 
 
 def least_role(path: str) -> AccessRole:
-    """Returns the least role for a call. A call that is not listed needs the highest role."""
+    """Returns the lowest role that may make a call. A call that is not listed needs the highest
+    role.
+    """
     return LEAST.get(path, AccessRole.OPERATOR)
 
 

@@ -66,19 +66,19 @@ class SecuritySettings(Settings):
 
     @property
     def tls_folder(self) -> Path | None:
-        """The folder of `tls`, None without TLS."""
+        """Returns the folder of certificates that `tls` names, or None without TLS."""
         return Path(self.tls) if self.tls else None
 
     @property
     def mutual_tls(self) -> bool:
-        """Whether clients must show a certificate."""
+        """Returns whether clients must show a certificate."""
         return bool(self.tls) and not self.tokens
 
     def checked_host(self) -> str:
         """Returns the address to listen on.
 
         Raises:
-            ConfigError: other machines reach the address, and every caller would be accepted.
+            ConfigError: other machines can reach the address, and every caller would be accepted.
         """
         if not (is_loopback(self.host) or self.tokens or self.tls):
             raise ConfigError(
@@ -89,7 +89,7 @@ class SecuritySettings(Settings):
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether only this machine reaches an address."""
+    """Returns whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -115,5 +115,7 @@ def joined(host: str, port: int) -> str:
 
 
 def reached_at(host: str) -> str:
-    """Returns where this machine's processes reach a service that listens on `host`."""
+    """Returns the host name at which processes of this machine can reach a service that listens on
+    `host`.
+    """
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}.get(host, host)

@@ -1,8 +1,8 @@
 """Keeps a run's tokens, which are shown once and stored as hashes.
 
 The services read ``RUN/tokens/tokens.json``: a name, a role and the sha256 of each token. A token
-has 256 random bits, so a slow hash would add no protection. The first three tokens are also in
-plain text next to this file, in a file for each role, for the processes of this run.
+has 256 random bits, so a slow hash would add no protection. The run's first three tokens, one for
+each role, are also stored in plain text next to this file, for the processes of the run.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class TokenFile:
         """Returns the tokens.
 
         Raises:
-            NotFound: there is no file.
-            DataCorrupt: its content can't be used.
-            Refused: other users have access to it, or it can't be read.
+            NotFound: the file does not exist.
+            DataCorrupt: the file's content can't be used.
+            Refused: other users have access to the file, or it can't be read.
         """
         try:
             with self.path.open(encoding="utf-8-sig") as file:
@@ -160,8 +160,8 @@ class TokenFile:
 
 
 def _new(role: str) -> str:
-    """Returns a new token: words by which people and secret scanners recognise it, and then 256
-    random bits.
+    """Returns a new token. It begins with words by which people and secret scanners recognise a
+    token, and ends with 256 random bits.
     """
     return f"kumite-{role}-{secrets.token_urlsafe(32)}"
 
@@ -171,7 +171,7 @@ def _stored(name: str, role: AccessRole, plain: str) -> Token:
 
 
 class TokenBook:
-    """Keeps a service's view of the token file, and reads the file again when it changes.
+    """Keeps the tokens of a service, and reads the token file again whenever it changes.
 
     Creating the book raises the errors of `TokenFile.read`. If the file can't be read later, no
     token is valid and the log gives the reason.
@@ -184,7 +184,7 @@ class TokenBook:
         self._tokens = file.read()
 
     def find(self, plain: str) -> Token | None:
-        """Returns the token with this text. It compares with each hash in constant time."""
+        """Returns the token with this text. Each comparison of hashes takes constant time."""
         is_fresh = self._clock() - self._looked_at < LOOK_SECONDS
         if is_fresh and (found := self._match(plain)) is not None:
             return found

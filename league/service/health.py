@@ -44,7 +44,7 @@ class Health(HealthServicer):
             _log.info("health is SERVING again")
 
     def close(self) -> None:
-        """Reports NOT_SERVING for good, because the service stops."""
+        """Reports NOT_SERVING from now on, because the service stops."""
         with self._lock:
             self._is_closed = True
             self.reason = self.reason or "it is stopping"

@@ -67,8 +67,8 @@ CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
 class Call:
     """Describes a call to its observers: metrics, logs, and the audit trail.
 
-    `caller` is None if the call was refused before its caller was known. `seconds` is the time
-    until the reply was ready.
+    `caller` is None if the call was refused before the caller was known. `seconds` is the time from
+    the call to the reply.
     """
 
     method: str
@@ -82,7 +82,7 @@ class Call:
 
     @property
     def code(self) -> str:
-        """The name of the gRPC code that the caller gets."""
+        """Returns the name of the gRPC code that the caller gets."""
         return grpc.StatusCode.OK.name if self.error is None else code_of(self.error).name
 
 
@@ -93,15 +93,15 @@ class Interceptor:
     """Checks a service's calls.
 
     Args:
-        name: the service, for messages: "the matchmaker".
-        book: the tokens. None makes every caller an operator.
-        limiter: limits the calls of each peer.
-        strangers: limits the calls that need no token.
-        threads: answer the calls whose handlers are plain functions.
-        observers: receive every call when it is over.
-        audit: is called with every call that needs the operator role, before the call takes effect.
-            If it raises, the call has no effect. If the call fails afterwards, `audit` is called
-            again, with the call's `error` set.
+        name: name of the service for messages, such as "the matchmaker".
+        book: the valid tokens. None makes every caller an operator.
+        limiter: limit for the calls of each peer.
+        strangers: limit for calls that need no token.
+        threads: threads that answer the calls whose handlers are plain functions.
+        observers: functions that are called with every call when it is over.
+        audit: function that is called with every call that needs the operator role, before the call
+            takes effect. If the function raises an error, the call has no effect. If the call fails
+            later, the function is called again, with the call's `error` set.
     """
 
     def __init__(
@@ -264,7 +264,9 @@ class Interceptor:
                 del self._streams[key]
 
     async def _admit(self, path: str, call: Call, context: Any) -> None:
-        """Sets the caller, or raises the error that refuses the call."""
+        """Finds the caller and stores it in the call, or raises the error with which the call is
+        refused.
+        """
         is_open = least_role(path) is AccessRole.NONE  # health, also while the service stops
         if self.is_closing and not is_open:
             raise Closing(

@@ -29,8 +29,8 @@ _log = logging.getLogger("calls")
 
 
 class Seldom(logging.Filter):
-    """Lets a cause pass only once in `LINE_SECONDS`. The cause of a log record is the line of code
-    that wrote it.
+    """Lets each cause pass only once in `LINE_SECONDS`. It also filters log records: the cause of a
+    record is the line of code that wrote it.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Seldom(logging.Filter):
         return self.is_due((record.pathname, record.lineno))
 
     def is_due(self, cause: Hashable) -> bool:
-        """Returns whether this cause may pass now, and if so, notes the time."""
+        """Returns whether a cause may pass now. If it may, notes the time."""
         now = time.monotonic()
         if now - self._passed.get(cause, -LINE_SECONDS) < LINE_SECONDS:
             return False
@@ -56,8 +56,8 @@ class _Lines(logging.StreamHandler[TextIO]):
 
 
 class _Human(logging.Formatter):
-    """Formats a record as a single line, whatever a caller wrote into it. A traceback is indented
-    below.
+    """Formats a record as a single line, even if its message has line breaks. A traceback follows
+    on indented lines.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
@@ -73,11 +73,11 @@ def configure(
     """Sends all log records to `stream`, as lines for people or as one JSON object per line.
 
     Args:
-        form: the form of a line.
+        form: whether to write lines for people or JSON.
         stream: the stream. None means stderr, but then nothing changes if another program (such as
             a test) has already configured logging.
-        seldom: whether each line of code may write only one record in `LINE_SECONDS`, for a process
-            whose records strangers can cause.
+        seldom: whether each line of code may write only one record in `LINE_SECONDS`. Set it for a
+            process in which strangers can cause records.
     """
     root = logging.getLogger()
     ours = [handler for handler in root.handlers if isinstance(handler, _Lines)]
@@ -114,13 +114,14 @@ def _json() -> logging.Formatter:
 
 
 class CallLog:
-    """Observes calls and writes a line for a call.
+    """Observes calls, and writes a log line for all calls or for certain calls.
 
     Args:
-        every: whether all calls get a line. Otherwise only three kinds of calls do: all calls that
-            failed by a fault of the service, and once in `LINE_SECONDS` a slow call or a call that
-            was refused because of its token.
-        details: returns further fields for a call, such as the worker's name.
+        every: whether all calls get a line. If not, only three kinds of calls get a line: calls
+            that failed by a fault of the service, slow calls, and calls that were refused because
+            of their token. Of the last two kinds, each method or peer gets at most one line in
+            `LINE_SECONDS`.
+        details: function that returns further fields for a call, such as the worker's name.
     """
 
     def __init__(

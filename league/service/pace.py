@@ -20,10 +20,11 @@ _LOOK_SECONDS = 5.0  # a longer time between two calls is cut to this: the machi
 
 
 class Pace:
-    """Measures a worker's time between signs of progress.
+    """Measures the time between a worker's signs of progress.
 
-    The work calls `moved` and `rests`. The thread that sends heartbeats calls `judged` each time.
-    Time in which that thread waits for the matchmaker does not count, because the work waits too.
+    The thread that does the work calls `moved` and `rests`. The thread that sends heartbeats calls
+    `judged` before each heartbeat. Time in which this thread waits for the matchmaker does not
+    count, because the work then waits too.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,10 +46,11 @@ class Pace:
             self._seconds = 0.0
 
     def judged(self, metrics: Mapping[str, float]) -> Mapping[str, float]:
-        """Returns the metrics unchanged while the worker makes progress.
-
-        If the worker hangs, its rates are 0, and `STALLED` is the number of seconds without
+        """Returns the worker's metrics for a heartbeat. They are unchanged while the worker makes
         progress.
+
+        If the worker hangs, all rates in them are 0, and the metric `STALLED` is the number of
+        seconds without progress.
         """
         with self._lock:
             self._look()

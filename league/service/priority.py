@@ -20,7 +20,7 @@ def step_back(nice: int, *, is_idle: bool = False) -> None:
 
     Args:
         nice: nice value, from 0 to 19.
-        is_idle: whether the thread gets the policy SCHED_IDLE, where there is one.
+        is_idle: whether the thread gets the policy SCHED_IDLE, on systems that have it.
     """
     os.nice(max(0, nice - os.nice(0)))
     if os.getsid(0) == os.getpid():
@@ -35,7 +35,7 @@ def seconds_without_core() -> float:
     """Returns the total time in seconds for which the calling thread was ready to run but had no
     core.
 
-    It is 0 where the system can't say (anywhere but on Linux).
+    It is 0 on systems other than Linux, which don't measure this time.
     """
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9

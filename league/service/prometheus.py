@@ -1,5 +1,5 @@
-"""Serves Prometheus metrics of a service's calls, and of collectors that it adds, on a separate
-port.
+"""Serves Prometheus metrics on a separate port: metrics of a service's calls, and of further
+collectors that the service adds.
 
 Names begin with ``kumite_`` and end with the unit. This module is loaded only if a port is asked
 for.
@@ -46,8 +46,8 @@ class CallMetrics:
 
 
 class MetricsPort:
-    """Serves collectors over HTTP until it is closed. Closing it twice is harmless. A taken port
-    raises `Refused`.
+    """Serves collectors over HTTP until it is closed. Closing it twice is harmless. Raises
+    `Refused` if the port is taken.
     """
 
     def __init__(self, port: int, *collectors: Collector) -> None:

@@ -35,7 +35,7 @@ def _key(peer: str) -> str:
 
 
 class RateLimiter:
-    """Keeps a bucket for each other machine, and a bucket for each connection of this machine.
+    """Keeps a token bucket for each other machine, and for each connection from this machine.
 
     Args:
         per_second: calls a second that a peer may make on average.
@@ -51,7 +51,7 @@ class RateLimiter:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Returns how many buckets it remembers."""
+        """Returns the number of buckets that it keeps."""
         return len(self._buckets)
 
     def take(self, peer: str) -> None:

@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Handlers(grpc.GenericRpcHandler):
-    """Keeps the handlers of a server by the path of their method. Generated code adds them."""
+    """Keeps a server's handlers by the paths of their methods. Generated code adds the handlers."""
 
     def __init__(self, guarded: Callable[[str, Any], Any]) -> None:
         self._guarded = guarded
@@ -85,13 +85,13 @@ class GrpcServer:
     A thread runs an event loop, which waits for requests. Further threads answer them.
 
     Args:
-        name: the service, for messages: "the matchmaker".
+        name: name of the service for messages, such as "the matchmaker".
         services: full names of the services, for health and reflection.
-        threads: how many threads answer calls.
-        most_bytes: the largest request.
-        security: how the service is reached and who may call it.
-        run_dir: the folder of the run's tokens. Missing tokens are made there if the settings want
-            tokens.
+        threads: number of threads that answer calls.
+        most_bytes: size of the largest allowed request.
+        security: settings of how the service is reached and who may call it.
+        run_dir: the run's folder, which has its tokens. Missing tokens are made there if the
+            settings demand tokens.
         observers, audit: see `Interceptor`.
 
     Raises:
@@ -146,8 +146,8 @@ class GrpcServer:
         """Binds the port (0 takes any free port) and returns it.
 
         Raises:
-            ConfigError: other machines reach the address and every caller would be accepted, or the
-                certificates can't be used.
+            ConfigError: other machines can reach the address and every caller would be accepted, or
+                the certificates can't be used.
             Refused: the port is taken.
         """
         security, host = self._security, self._security.checked_host()
@@ -227,7 +227,7 @@ def _book(security: SecuritySettings, run_dir: Path) -> TokenBook | None:
 def most_connections() -> int:
     """Returns how many connections may be open at a time.
 
-    It raises the limit of open files as far as this user may. Some files stay reserved for the
+    It raises the process' limit of open files as far as this user may. Some files stay reserved for
     calls, the log and the tokens.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

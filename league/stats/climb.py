@@ -138,8 +138,8 @@ def win_rate_now(
 def _counted(
     player: str, cells: Iterable[PayoffCell], after: int, now: int
 ) -> list[tuple[int, PayoffCell]]:
-    """Selects the counts of a learner's snapshots, or of its generations' snapshots. Returns each
-    with the snapshot's step.
+    """Selects the counts of a learner's snapshots, including those of an exploiter's generations,
+    with steps above `after` and up to `now`. Returns (step, counts) of each.
     """
     rows = [cell for cell in cells if cell.row.startswith((f"{player}@", f"{player}."))]
     snapshots = [(SnapshotName.parse(cell.row).step, cell) for cell in rows if lineage_of(cell.row)]

@@ -1,7 +1,7 @@
 """Counts a book's results by pair of players. The counts depend on nothing but the results.
 
 In games with payoffs, players are compared by their mean payoff, in units of a stake. The stake is
-the mean size of all payments in the book other than 0. A match that pays x is worth ½ + x / (2 ·
+about the mean size of the payments (`Stakes.stake`). A match that pays x is worth ½ + x / (2 ·
 stake) points. Such points vary more than wins and losses, so n matches count for n · stake² / x̄²,
 where x̄² is the mean square of the payments.
 """

@@ -1,7 +1,6 @@
 """Assigns matches to workers. Either a learner's opponent is drawn from a mix, or a worker names
 both players. After a restart, a worker can go on with matches from before.
 
-
 A worker gets a lease on each of its matches. A lease ends when the match's result is reported, when
 it is released, when it expires without progress, or when a restart abandons it. After a lease has
 expired, it no longer counts toward the worker's open leases. If the match's result comes later, it

@@ -186,7 +186,7 @@ class BernoulliTest:
         return value
 
     def diffusion(self, counts: Counts) -> Diffusion:
-        """Returns the drift and the variance of the log-likelihood ratio per result, as a function
+        """Returns the drift and the variance of the log-likelihood ratio per result, as functions
         of the true score.
 
         The variance of a result's score is p(1 − p) minus a quarter of the share of draws. When

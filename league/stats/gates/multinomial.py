@@ -180,7 +180,7 @@ class MultinomialTest:
         return score_of(value)
 
     def diffusion(self, counts: Counts) -> Diffusion:
-        """Returns the drift and the variance of the log-likelihood ratio per result, as a function
+        """Returns the drift and the variance of the log-likelihood ratio per result, as functions
         of the true score s. They are (s − (s0 + s1)/2)(s1 − s0)/v and (s1 − s0)²/v, as for normal
         scores.
 

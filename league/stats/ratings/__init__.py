@@ -1,7 +1,7 @@
-"""Provides ratings: TrueSkill in the order of the log, and a fit of all games at once to check it.
+"""Provides ratings: TrueSkill, which rates results in the order of the log, and a fit of all games
+at once, to check TrueSkill.
 
-The matchmaker rates results with the names that this package exports. The fit is in
-`league.stats.ratings.fit`.
+This package exports TrueSkill, which the matchmaker uses. The fit is in `league.stats.ratings.fit`.
 """
 # ruff: noqa: F401
 

@@ -64,10 +64,10 @@ NEWCOMER = Belief()
 class Drift:
     """Models a learner's strength as a random walk over the logarithm of its steps.
 
-    From step s to step s′ the variance grows by κ·ln((s′ + s₀)/(s + s₀)): fast at first, slower
-    later, because learning curves are straight on that axis. This is the state noise of a Kalman
-    filter, as in TrueSkill Through Time (Dangauthier et al. 2007), but over steps instead of
-    matches.
+    From step s to step s′ the variance grows by κ·ln((s′ + s₀)/(s + s₀)). It grows fast at first
+    and more slowly later, because learning curves are straight over the logarithm of the steps.
+    This is the state noise of a Kalman filter, as in TrueSkill Through Time (Dangauthier et al.
+    2007), but over steps instead of matches.
 
     Attributes:
         points2_per_fold: κ, the growth of σ² in points² while the steps grow by a factor of e. In
@@ -99,10 +99,10 @@ class Link:
 
     Its parameters are measured at each epoch (`league.stats.ratings.table`).
 
-    In TrueSkill this probability is Φ(t). That is inaccurate if upsets follow Elo's logistic curve,
-    or if beliefs are farther apart or closer together than the players' true strengths. In
-    predictions, F(t) = (1 − λ)·Φ(a t) + λ/(1 + exp(−1.702 a t)) corrects both. Ratings themselves
-    are updated with Φ, as published.
+    In TrueSkill this probability is Φ(t). It is inaccurate if upsets follow Elo's logistic curve,
+    or if ratings are farther apart or closer together than the players' true strengths. F(t) = (1 −
+    λ)·Φ(a t) + λ/(1 + exp(−1.702 a t)) corrects both in predictions. Ratings themselves are updated
+    with Φ, as published.
 
     Attributes:
         sharpness: a, above 0.
@@ -122,7 +122,9 @@ class Link:
         return np.asarray(normal + self.logistic_share * (logistic - normal))
 
     def score(self, t: ArrayLike, e: ArrayLike) -> NDArray[np.float64]:
-        """Returns the expected scores at gaps `t` and draw margins `e`, both in units of c."""
+        """Returns the expected scores at rating gaps `t` and draw margins `e`, both in units of c
+        (`spread`).
+        """
         t, e = np.asarray(t, np.float64), np.asarray(e, np.float64)
         return (self.curve(t - e) + self.curve(t + e)) / 2.0
 
@@ -150,8 +152,8 @@ def rate(
     """Rates two players after a match.
 
     Args:
-        first, second: their beliefs before.
-        outcome: outcome of the first player: 1, ½ or 0.
+        first, second: the players' ratings before the match.
+        outcome: outcome of the first player, 1, ½ or 0.
         draw_probability: share of draws between equal players, above 0.
     """
     winner, loser = (second, first) if outcome == 0.0 else (first, second)
@@ -176,10 +178,10 @@ def rate_points(
     without draws.
 
     Args:
-        first, second: their beliefs before.
-        points: points per game of the first player: 1 for a win, 0 for a loss. Payoffs may be more
-            than 1 or less than 0.
-        worth: number of games.
+        first, second: the players' ratings before the match.
+        points: the first player's points per game, 1 for a win and 0 for a loss. Payoffs may be
+            more than 1 or less than 0.
+        worth: number of games for which the match counts.
     """
     c = spread(first, second)
     t = min(max((first.mu - second.mu) / c, -_FARTHEST), _FARTHEST)
@@ -200,8 +202,8 @@ def rate_points(
 def _rated(
     winner: Belief, loser: Belief, drawn: bool, package: trueskill.TrueSkill
 ) -> tuple[Belief, Belief]:
-    """Rates a winner and a loser with the package. If the backend's digits do not suffice it raises
-    `ArithmeticError` or `ValueError`.
+    """Rates a winner and a loser with the package. If the backend has too few digits for this,
+    raises `ArithmeticError` or `ValueError`.
     """
     before = [
         trueskill.Rating(belief.mu, max(belief.sigma, _ANCHOR_SIGMA)) for belief in (winner, loser)

@@ -1,12 +1,14 @@
-"""Compares a leaderboard with the fit of all its games, and names the players they disagree on.
+"""Compares a leaderboard's TrueSkill ratings with the fit of all its games, and names the players
+on which they disagree.
 
 TrueSkill depends on the order of games and uses only clean matches. The fit does not depend on the
 order. It also uses training matches and neighbouring snapshots, and it gives intervals. In healthy
-leagues the two differ in three ways, which say nothing about a player:
+leagues, TrueSkill's μ and the fit's rating differ for three reasons, which say nothing about a
+player:
 
 - after a few games, μ may still be far off, as σ shows;
-- a snapshot inherits the rating of its parent together with its error, so the ratings of a lineage
-  may be too close to each other, or all too high or too low;
+- a snapshot inherits its parent's rating, errors included, so the ratings of a lineage may be too
+  close to each other, or all too high or too low;
 - in TrueSkill, a bot has a single μ. In the fit of a league with learners, a bot's strength
   changes, and its rating is the last value.
 
@@ -71,8 +73,8 @@ class CrossCheck:
 
     Attributes:
         intervals: 95 % intervals of μ by player, in points.
-        gaps: points by which μ is above the line, for players on which μ and the fit disagree,
-            widest gap first.
+        gaps: for each player on which μ and the fit disagree, the points by which μ is above the
+            line, widest gap first.
         widening: the factor by which the fit's misfit widens the intervals.
         contradiction: sentences if μ and the fit disagree on the league, or if no ratings describe
             it, else "".
@@ -197,7 +199,8 @@ def _line(
     widths: Sequence[float],
     anchors: Sequence[float],
 ) -> tuple[float, NDArray[np.float64]]:
-    """Returns the slope of the line through (fit, μ) by weighted least squares, and its values.
+    """Fits the line through the points (fit, μ) by weighted least squares. Returns its slope, and
+    its value at each player.
 
     The line goes through the anchors, if there are any.
     """

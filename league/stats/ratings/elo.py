@@ -42,8 +42,8 @@ def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int =
     """Draws ratings from the posterior of a fit without anchors and blocks.
 
     The intervals of `Fit` are symmetric. For a player that won or lost (nearly) all its games the
-    posterior is skewed. A symmetric interval after 20 wins in 20 games would still allow that the
-    winner is the weaker player.
+    posterior is skewed. After 20 wins in 20 games, a symmetric interval would still include ratings
+    at which the winner is the weaker player.
 
     The samples have the skewed shape. They come from elliptical slice sampling (Murray, Adams and
     MacKay 2010) around the fit's Gaussian (Nishihara, Murray and Adams 2014), with the fit's s and
@@ -69,7 +69,7 @@ def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int =
         return np.asarray(fit.rating_N - MU + axes_NK @ z_K)
 
     def residual(z_K: Array) -> float:
-        """Returns the log posterior at a point, less the log density of the fit's Gaussian."""
+        """Returns the log posterior at a point minus the log density of the fit's Gaussian."""
         points_N = ratings(z_K)
         gap_P = (points_N[counts.first_P] - points_N[counts.second_P]) / fit.points_per_logit
         win_P, draw_P, loss_P = log_probabilities(gap_P, log_nu)

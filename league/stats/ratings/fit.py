@@ -20,8 +20,9 @@ does not measure its width. ν and s are set where the slope of the evidence is 
 
 (MacKay 1992, Bayesian interpolation, section 4).
 
-Games show only differences. With anchors, ratings are relative to them. Without anchors, the mean
-of all players is 25, and the interval of a rating applies to its difference from this mean.
+Games show only differences between ratings. With anchors, ratings are relative to them. Without
+anchors, the mean of all players is 25, and the interval of a rating applies to its difference from
+this mean.
 
 Players of a `Block` have a joint prior instead and have no effect on s. Each group of blocks has a
 factor κ, which scales a part of the prior's variance and is estimated from the games like s. With
@@ -167,7 +168,8 @@ def points_per_logit(nu: float) -> float:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Counts the games of each pair that met, from the side of `first_P`, both seats together.
+    """Counts the games of each pair of players that met, in both seats together, from the point of
+    view of `first_P`.
 
     Each pair appears once, whichever player comes first.
     """
@@ -186,8 +188,8 @@ class PairCounts:
     def of_cells(
         cls, cells: Iterable[PayoffCell], others: Iterable[str] = ()
     ) -> tuple[PairCounts, list[str]]:
-        """Counts the pairs of a payoff table, which has each pair twice, and returns the players'
-        names too.
+        """Counts each pair of a payoff table once, although the table has it twice. Also returns
+        the players' names.
 
         In games with payoffs, `Stakes.counted` gives the counts.
 
@@ -224,7 +226,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Fit:
-    """Ratings of N players.
+    """Holds the fitted ratings of N players.
 
     Attributes:
         rating_N: points on TrueSkill's scale.
@@ -232,9 +234,11 @@ class Fit:
             anchors.
         nu: Davidson's ν.
         points_per_logit: the scale between points and logits.
-        is_anchored: whether ratings are relative to anchors, else to the mean.
-        misfit: mean squared residual of a pair's score in units of chance. It is about 1 if one
-            rating per player explains the results, and large if rock beats scissors beats paper.
+        is_anchored: whether ratings are relative to anchors. Otherwise they are relative to the
+            mean of all players.
+        misfit: mean square of the deviation of a pair's score, where 1 is the mean square that
+            chance alone gives. It is about 1 if one rating per player explains the results, and
+            large if rock beats scissors beats paper.
         freedom: degrees of freedom of the misfit, 0 if there are too few games.
         spread: s, the standard deviation of the players' strengths in points.
         kappas: κ of each group of blocks in points².
@@ -259,7 +263,9 @@ class Fit:
     names: tuple[str, ...] = ()
 
     def number(self, name: str) -> int:
-        """Returns a player's number in the fit. A player without a game raises `InvalidInput`."""
+        """Returns a player's index in the fit. Raises `InvalidInput` for a player without a
+        game.
+        """
         if name not in self.names:
             raise InvalidInput(f"{name} has no game in this book, so the fit does not know it")
         return self.names.index(name)
@@ -332,7 +338,7 @@ def fit(
 
     Args:
         counts: games of the pairs.
-        players: N. A player without a game keeps its prior.
+        players: N, the number of players. A player without a game keeps its prior.
         anchors: points of the players whose rating is fixed.
         blocks: joint priors. A player is in at most one block.
 
@@ -374,7 +380,7 @@ def fit(
 
 
 class _Posterior:
-    """Holds a Gaussian posterior of every player's θ, and the values of η = ln ν and of s.
+    """Holds a Gaussian posterior of the players' strengths θ, and the values of η = ln ν and of s.
 
     θ and η are in logits. The logarithm of the posterior is, up to a constant,
 
@@ -411,7 +417,9 @@ class _Posterior:
         self._rescale()
 
     def _rescale(self) -> None:
-        """Converts anchors and the prior from points to logits. A point's size depends on ν."""
+        """Converts anchors and the prior from points to logits. The scale between the two depends
+        on ν.
+        """
         if self.log_nu >= _MOST_LOG_NU:
             self.log_nu, self.free_M = _MOST_LOG_NU, self.free_N
         self.scale = points_per_logit(math.exp(self.log_nu))
@@ -455,7 +463,7 @@ class _Posterior:
                 break
 
     def _climb(self) -> None:
-        """Moves θ and ν to the mode."""
+        """Moves θ and ν to the mode of the posterior."""
         start = np.append(self.theta_N, self.log_nu)[self.free_M]
         if not len(start):
             return
@@ -480,7 +488,7 @@ class _Posterior:
         return draw_P, mean_P, self.counts.games_P * ((win_P + loss_P) / 4.0 - mean_P**2)
 
     def _sweep(self) -> float:
-        """Moves every pair's factor, and ν. Returns how far ν moved, in standard errors.
+        """Updates every pair's factor, and ν. Returns how far ν moved, in standard errors.
 
         For each pair, it replaces the pair's factor in the posterior of the gap by the likelihood
         of the pair's games. It integrates the result by Gauss-Hermite quadrature, whose nodes are
@@ -519,7 +527,9 @@ class _Posterior:
         return abs(slope) / math.sqrt(curvature)
 
     def _spread_slope(self) -> tuple[float, float]:
-        """Returns the slope of the evidence over ln s, and its approximate bend."""
+        """Returns the derivative of the log evidence with respect to ln s, and approximately its
+        curvature (positive at a maximum).
+        """
         own_N = self.own_N
         variance = float(np.sum(np.diagonal(self.covariance_NN) * self.has_own_N))
         free = len(own_N) - self.prior * variance
@@ -528,9 +538,10 @@ class _Posterior:
         return square - free - off, 2.0 * free**2 / max(len(own_N), 1) + _SPREAD_SIGMA**-2.0
 
     def _kappa_slope(self, group: int) -> tuple[float, float]:
-        """Returns the slope of the evidence over ln κ of a group, and its approximate bend.
+        """Returns the derivative of the log evidence with respect to ln κ of a group, and
+        approximately its curvature (positive at a maximum).
 
-        A block with precision Q and walk W adds ½κ(θᵀQWQθ − tr(QW − QWQ Var θ)) to the slope.
+        A block with precision Q and walk W adds ½κ(θᵀQWQθ − tr(QW − QWQ Var θ)) to the derivative.
         """
         kappa = self.kappa_G[group]
         slope = -math.log(kappa / _KAPPA) / _KAPPA_SIGMA**2
@@ -546,7 +557,9 @@ class _Posterior:
         return slope, bend
 
     def _shares(self) -> tuple[float, Array]:
-        """Returns τ² in logits², and the share of each factor that belongs to the ratings' gap."""
+        """Returns τ² in logits², and for each pair the share of its factor that belongs to the gap
+        of the ratings, not to the pair's deviation.
+        """
         tau2 = (self.tau / self.scale) ** 2
         return tau2, 1.0 / (1.0 + tau2 * self.precision_P)
 
@@ -559,7 +572,9 @@ class _Posterior:
         return gap_P, share_P * tau2 + share_P**2 * variance_P
 
     def _tau_slope(self) -> tuple[float, float]:
-        """Returns the slope of the evidence over ln τ, and its approximate bend."""
+        """Returns the derivative of the log evidence with respect to ln τ, and approximately its
+        curvature (positive at a maximum).
+        """
         first_P, second_P = self.counts.first_P, self.counts.second_P
         tau2, share_P = self._shares()
         variance_P = _variances_of_gaps(self.covariance_NN, first_P, second_P)
@@ -587,8 +602,8 @@ class _Posterior:
         return self.covariance_NN + variance * np.outer(moved_N, moved_N)
 
     def _solve(self) -> float:
-        """Multiplies prior and factors, and returns the largest change of a mean, in standard
-        errors.
+        """Multiplies the prior by all factors, which gives the new posterior. Returns the largest
+        change of a mean, in standard errors.
         """
         first_P, second_P, players = self.counts.first_P, self.counts.second_P, len(self.theta_N)
         _, share_P = self._shares()
@@ -610,7 +625,8 @@ class _Posterior:
         return float(np.max(np.abs(self.theta_N - before_N)[free_N] / sigma_N, initial=0.0))
 
     def draws_z(self) -> float:
-        """Returns the score test of κ = 0 where P(draw) ∝ ν·(2 cosh(d/2))^κ, in standard errors.
+        """Returns the statistic, in standard errors, of a score test for κ = 0 in the model P(draw)
+        ∝ ν·(2 cosh(d/2))^κ.
 
         This κ has nothing to do with the blocks. κ = 0 is Davidson's model. At κ = 1 all pairs draw
         ν/(1 + ν) of their games. A pair's expected draws come from the games of the other pairs,
@@ -637,7 +653,7 @@ class _Posterior:
         return float(width_P @ surplus_P) / error if error > 0.0 else 0.0
 
     def move(self, x_M: Array) -> None:
-        """Sets the point at which everything is computed."""
+        """Sets θ and η to the values in `x_M`."""
         point = np.append(self.theta_N, self.log_nu)
         point[self.free_M] = x_M
         self.theta_N, self.log_nu = point[:-1], float(point[-1])
@@ -680,7 +696,9 @@ class _Posterior:
         return hessian[np.ix_(self.free_M, self.free_M)]
 
     def _by_player(self, first_P: Array, second_P: Array) -> Array:
-        """Sums the pairs' values by their first and their second player."""
+        """Sums the pairs' values by player. A pair adds one value to its first player and another
+        to its second.
+        """
         players = len(self.theta_N)
         firsts_N = np.bincount(self.counts.first_P, first_P, players)
         seconds_N = np.bincount(self.counts.second_P, second_P, players)
@@ -689,7 +707,9 @@ class _Posterior:
 
 @dataclass
 class _Search:
-    """Searches for the number from `least` to `most` at which a slope over its logarithm is 0."""
+    """Searches for the value between `least` and `most` at which a derivative with respect to the
+    value's logarithm is 0.
+    """
 
     least: float
     most: float
@@ -697,7 +717,9 @@ class _Search:
     steps: list[float] = field(default_factory=list)
 
     def moved(self, value: float, slope: float, bend: float) -> float:
-        """Returns the next value. `step` is the planned change of its logarithm."""
+        """Returns the next value to try. Sets `step` to the planned change of the value's
+        logarithm.
+        """
         self.steps.append(slope / bend)
         self.step = self.steps[-1]
         if len(self.steps) == 3:  # Aitken: the steps shrink by a nearly constant factor
@@ -722,13 +744,13 @@ def _variances_of_gaps(covariance_NN: Array, first_P: Numbers, second_P: Numbers
 def _misfit(
     counts: PairCounts, theta_N: Array, covariance_NN: Array, nu: float, tau: float
 ) -> tuple[float, float]:
-    """Returns Pearson's χ² of the pairs' scores over its degrees of freedom, and the degrees of
-    freedom.
+    """Returns Pearson's χ² of the pairs' scores, divided by its degrees of freedom, and the degrees
+    of freedom.
 
-    Chance includes the pairs' deviations of `tau` logits. A pair's leverage, the share that its own
-    games have in its expectation, is subtracted from the degrees of freedom. Pairs of little
-    variance are left out, because a single upset there makes a χ² of hundreds. Without degrees of
-    freedom the result is (1, 0).
+    The variance that chance explains includes the pairs' deviations of `tau` logits. A pair's
+    leverage, the share that its own games have in its expectation, is subtracted from the degrees
+    of freedom. Pairs of little variance are left out, because a single upset in such a pair would
+    add hundreds to χ². Without degrees of freedom the result is (1, 0).
     """
     first_P, second_P = counts.first_P, counts.second_P
     d_P = theta_N[first_P] - theta_N[second_P]

@@ -1,7 +1,9 @@
-"""Fits a league that learns: snapshots of a learner, and its training matches.
+"""Fits the ratings of a league with learners, from matches of their snapshots and from their
+training matches.
 
-Neighbours in a lineage are about equally strong. The strength of a lineage is a random walk with a
-slope, over the logarithm x of its steps (Whole-History Rating, Coulom 2008, has no slope):
+A lineage consists of a learner's snapshots, and neighbours in it are about equally strong. So the
+strength of a lineage is modelled as a random walk with a slope, over the logarithm x of the
+learner's steps (Whole-History Rating, Coulom 2008, has no slope):
 
     start + slope·x + w(x),   start ~ N(25, 25²), slope ~ N(0, 10²) points, w of variance κ·x
 
@@ -9,17 +11,18 @@ A learner climbs by about 5 points in each e-fold of steps. A walk without a slo
 climb too short. A learner begins far below the others, so the prior of its start is wide. The fit
 measures κ.
 
-Between two snapshots the live learner is a node that plays its training matches. Its strength is
-the mean over that stretch of steps plus an advantage that is the same in all stretches. The node
-connects its neighbours and is not part of the result.
+Between two snapshots, the live learner is represented by a node, an extra player that plays the
+training matches of this stretch of steps. The node's strength is the walk's mean over the stretch,
+plus an advantage that is the same in all stretches. The node connects the two snapshots and is not
+part of the result.
 
 A bot does not change, but its strength relative to a learner does. For example, a learner that has
-found a bot's only weakness early gains nothing against this bot later. So a bot is a walk too, with
-a node for each eighth of an e-fold of steps. A match against a bot counts for the bot's node at the
-opponent's number of steps. With a single strength for each bot, the gaps between the snapshots of a
-`laptop` run were a tenth too small (docs/ratings.md). The bot's rating is the rating of its last
-node, which is its strength against the newest snapshots. Half of the variance of a bot's walk
-belongs to a walk that all bots have in common.
+found a bot's only weakness early gains nothing against this bot later. So a bot's strength is
+modelled as a walk too, with a node for each eighth of an e-fold of steps. A match against a bot
+counts for the bot's node at the opponent's number of steps. With a single strength for each bot,
+the gaps between the snapshots of a `laptop` run were a tenth too small (docs/ratings.md). The bot's
+rating is the rating of its last node, which is its strength against the newest snapshots. Half of
+the variance of a bot's walk belongs to a walk that all bots have in common.
 
 Shapes: N players, K nodes of a lineage or a bot.
 """
@@ -70,7 +73,7 @@ _SETTLING = Drift().settling_steps
 
 
 class _Node(NamedTuple):
-    """Stands for a lineage between two steps, which are equal for a frozen player."""
+    """Represents a lineage between two steps. For a frozen player, the two steps are equal."""
 
     owner: str
     first: float
@@ -157,7 +160,7 @@ def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, 
 
 
 def _seen(bot: str, number: int) -> str:
-    """Returns the name of a bot's node."""
+    """Returns the name of the node with this number of a bot."""
     return f"{bot}{_SEEN}{number:03d}"
 
 
@@ -181,8 +184,9 @@ def _blocks(names: Sequence[str], nodes: Mapping[str, _Node]) -> list[Block]:
 
 
 def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
-    """Returns the step at which the weights were new. For an exploiter it is the end of its
-    previous generation."""
+    """Returns the step at which a lineage's weights were new. For an exploiter, this is the end of
+    its previous generation.
+    """
     try:
         generation = GenerationName.parse(lineage)
     except InvalidName:
@@ -195,8 +199,8 @@ def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
 
 
 def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
-    """Returns a step and the end of the stretch after it, which is the step of the next frozen
-    copy.
+    """Returns both ends of the stretch that begins at a step. It ends at the step of the next
+    frozen copy.
 
     The newest stretch is assumed to be as long as the stretch before it.
     """
@@ -228,7 +232,9 @@ def _block(walk: Sequence[tuple[int, _Node]], group: int) -> Block:
 
 
 def _of_players(whole: Fit, selected: Mapping[int, str]) -> Fit:
-    """Returns the fit of some nodes, renamed. Without anchors their mean is 25."""
+    """Restricts a fit to some nodes, and renames them. Without anchors, the ratings are shifted to
+    a mean of 25.
+    """
     kept_N = np.array(list(selected), np.int64)
     rating_N, covariance_NN = whole.rating_N[kept_N], whole.covariance_NN[np.ix_(kept_N, kept_N)]
     if not whole.is_anchored and len(kept_N):

@@ -14,7 +14,7 @@ from league.stats.ratings.belief import BETA
 def rating_of(
     weights: Mapping[str, float], mus: Mapping[str, float], field: Sequence[float]
 ) -> float:
-    """Finds the rating at which a single player would score as much as the mixture.
+    """Finds the rating at which a single player would have the same expected score as the mixture.
 
     Expected scores are averaged over the players of a league. Against player j the score is Φ((μ −
     μ_j) / √2β).

@@ -3,12 +3,13 @@
 Before each match of a learner, the learner's σ² grows by the drift since its last match. Other
 players do not drift. A pinned player is an anchor: it keeps its points and affects only the others.
 
-The share of draws and the link are measured from the log. If they changed with every result, no two
-results would be rated in the same way. So they change only at epochs, which are events of the log.
-A book is due for its first epoch at FIRST_GAMES rated results, and for the next epoch each time its
-results have grown by the factor GROWTH. Ten million results make two dozen epochs. The matchmaker's
-next sweep opens a due epoch. An epoch measures the games since the previous epoch, applies to the
-games after it and is never revised.
+The share of draws, and the link function from ratings to predicted scores, are measured from the
+log. If they changed with every result, no two results would be rated in the same way. So they
+change only when an event of the log begins a new epoch. A book is due for its first epoch at
+FIRST_GAMES rated results, and for the next epoch each time its results have grown by the factor
+GROWTH. Ten million results make two dozen epochs. The matchmaker's next sweep opens a due epoch. At
+its beginning, an epoch measures the games since the previous epoch. The measurements apply to the
+games after it and are never revised.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _zeros() -> list[float]:
 class PredictionRecord:
     """Records how well TrueSkill predicted results, as sums by bin of |t|, t = (μ₁ − μ₂)/c.
 
-    A game is counted before it is rated, so no game is predicted from itself.
+    A game is counted before it is rated, so its own result does not affect its prediction.
 
     Attributes:
         games: number of games.
@@ -86,7 +87,9 @@ class PredictionRecord:
     scores: list[float] = field(default_factory=_zeros)
 
     def add(self, t: float, c: float, outcome: float) -> None:
-        """Counts a game. `outcome` and the gap `t` are of the first player, so `t` may be < 0."""
+        """Counts a game. `outcome` and the rating gap `t` are from the first player's point of
+        view, so `t` may be negative.
+        """
         index = min(int(abs(t) / _BIN), _BINS - 1)
         self.games[index] += 1.0
         self.draws[index] += outcome == 0.5
@@ -95,7 +98,8 @@ class PredictionRecord:
         self.scores[index] += 1.0 - outcome if t < 0.0 else outcome
 
     def draw_probability(self, before: float) -> float:
-        """Returns the share of drawn games, with PRIOR_GAMES games at `before` added.
+        """Returns the share of drawn games, after adding PRIOR_GAMES imaginary games with the share
+        `before`.
 
         Equal players draw more often than all players do (.15 against .10 in leagues of brawl,
         according to the fit), but only the ratings show which players are equal. Measuring the draw
@@ -131,7 +135,7 @@ class PredictionRecord:
 class Epoch:
     """Holds the measurements that apply to a book's results after `after_position`.
 
-    They were made when the book had `games` rated results.
+    The measurements were made when the book had `games` rated results.
     """
 
     after_position: int
@@ -144,9 +148,9 @@ class Epoch:
 
 
 class BeliefColumns(NamedTuple):
-    """Holds the ratings of N players in a book (of training or of clean matches): mean (points),
-    variance (points²), whether the player has matches in the book, and whether its strength is
-    known. The strength of a player without matches is known if it inherited a rating or is pinned.
+    """Holds the ratings of N players in a book: mean (points), variance (points²), whether the
+    player has matches in the book, and whether its strength is known. The strength of a player
+    without matches counts as known if it has inherited a rating or its rating is pinned.
     """
 
     mu_N: NDArray[np.float64]
@@ -157,7 +161,9 @@ class BeliefColumns(NamedTuple):
 
 @dataclass(slots=True)
 class _Standing:
-    """Describes a player of a table. `step` is the learner step up to which its belief drifted."""
+    """Describes a player of a table. `step` is the learner's step up to which the drift was added
+    to its variance.
+    """
 
     mu: float = NEWCOMER.mu
     sigma: float = NEWCOMER.sigma
@@ -179,11 +185,11 @@ class _Standing:
 
     @property
     def is_known(self) -> bool:
-        """Returns whether it has played, has inherited a belief, or is pinned."""
+        """Returns whether the player has played, has inherited a rating, or is pinned."""
         return self.games > 0 or self.belief != NEWCOMER  # a pinned player has σ 0
 
     def take(self, outcome: float, belief: Belief) -> None:
-        """Counts a match. A pinned player keeps its belief."""
+        """Counts a match and takes the new rating `belief`, unless the player is pinned."""
         self.games += 1
         self.wins += outcome == 1.0
         self.draws += outcome == 0.5
@@ -203,12 +209,12 @@ class RatingTable:
     """Rates a book's results one by one. The same results give the same table, bit for bit.
 
     Attributes:
-        drift: drift of players that learn.
-        epoch: the last measurement. It applies to the next games.
+        drift: the growth of σ² of players that learn.
+        epoch: the last epoch, whose measurements apply to the next games.
         payoff: counts of results by pair of players.
         recent: recent scores of players that learn.
         games: number of rated results.
-        record: the quality of predictions since the last measured epoch.
+        record: the quality of predictions since the last epoch began.
     """
 
     def __init__(
@@ -241,9 +247,9 @@ class RatingTable:
         Args:
             seat0, seat1: names of the players.
             outcome: outcome of seat 0: 1, ½ or 0.
-            step0, step1: learner steps of the weights that played, ignored for a frozen player.
-            margin: seat 0's payoff minus seat 1's, by which players are then rated instead of the
-                outcome. None in games without payoffs.
+            step0, step1: learner steps of the players' weights. A frozen player's step is ignored.
+            margin: seat 0's payoff minus seat 1's, None in games without payoffs. In games with
+                payoffs, players are rated by the margin instead of the outcome.
         """
         if seat0 == seat1:
             return
@@ -276,7 +282,7 @@ class RatingTable:
         second.take(1.0 - outcome, rated[1])
 
     def _tau(self, standing: _Standing, step: int) -> float:
-        """Returns the points that are added in quadrature to a learner's σ before this match."""
+        """Returns τ in points. Before a match of a learner, τ² is added to the learner's σ²."""
         last_step = standing.step
         if not standing.learns or (last_step is not None and step <= last_step):
             return 0.0  # a match that began earlier may end later, so steps may go back
@@ -289,7 +295,7 @@ class RatingTable:
         return self._standings.setdefault(name, _Standing())
 
     def learns(self, name: str) -> None:
-        """Marks a player whose weights change: from now on it drifts with its steps."""
+        """Marks a player as learning. From now on, its σ² grows with its steps."""
         self._standing(name).learns = True
 
     def emptied(self) -> RatingTable:
@@ -304,15 +310,15 @@ class RatingTable:
         """Uses new measurements for predictions, and starts a new record.
 
         Args:
-            position: log position after which they hold.
+            position: log position after which the measurements apply.
             draw_probability: share of draws between equal players.
-            link: link of predictions.
+            link: the link function of predictions.
         """
         self.epoch = Epoch(position, self.games, draw_probability, link)
         self.record = PredictionRecord()
 
     def is_epoch_due(self) -> bool:
-        """Returns whether enough results came in since the last epoch to measure again."""
+        """Returns whether there are enough new results to begin another epoch."""
         return self.games >= max(FIRST_GAMES, math.ceil(GROWTH * self.epoch.games))
 
     def next_epoch(self, position: int) -> Epoch | None:
@@ -339,7 +345,7 @@ class RatingTable:
         standing.mu, standing.sigma = mu, 0.0
 
     def unpin(self, name: str) -> None:
-        """Restores the belief from before the pin, if the player is pinned."""
+        """Restores the rating from before the pin, if the player is pinned."""
         standing = self._standing(name)
         if standing.before_pin is not None:
             standing.mu, standing.sigma = standing.before_pin
@@ -351,14 +357,15 @@ class RatingTable:
         return {name: standing.mu for name, standing in pinned}
 
     def inherit(self, name: str, parent: str, step: int) -> None:
-        """Gives a new snapshot its parent's belief, drifted up to `step`.
+        """Gives a new snapshot its parent's rating, after the parent's drift up to `step`.
 
-        Nothing changes if the parent is unknown, or if the snapshot is pinned or has played.
+        Nothing changes if the parent's strength is unknown, or if the snapshot is pinned or has
+        played.
 
         Args:
             name: the snapshot.
             parent: its parent.
-            step: the learner's steps.
+            step: the learner's step at which the snapshot was frozen.
         """
         child = self._standing(name)
         if child.games or child.before_pin is not None or name == parent:
@@ -402,7 +409,7 @@ class RatingTable:
         return table
 
     def belief(self, name: str) -> Belief:
-        """Returns the belief of a player, a newcomer's if the book does not know the player."""
+        """Returns a player's rating, which is a newcomer's if the book does not know the player."""
         return self._standings.get(name, _UNKNOWN).belief
 
     def has(self, name: str) -> bool:
@@ -410,7 +417,7 @@ class RatingTable:
         return self._standings.get(name, _UNKNOWN).games > 0
 
     def columns(self, names: Sequence[str]) -> BeliefColumns:
-        """Returns the beliefs of N players as arrays."""
+        """Returns the ratings of N players as arrays."""
         standings = [self._standings.get(name, _UNKNOWN) for name in names]
         mu_N = np.array([standing.mu for standing in standings], np.float64)
         sigma_N = np.array([standing.sigma for standing in standings], np.float64)
@@ -419,7 +426,7 @@ class RatingTable:
         return BeliefColumns(mu_N, sigma_N**2, has_N, knows_N)
 
     def beliefs(self) -> dict[str, Belief]:
-        """Returns the beliefs of all players with a match, by name."""
+        """Returns the ratings of all players with a match in this book, by name."""
         return {
             name: standing.belief for name, standing in self._standings.items() if standing.games
         }

@@ -33,8 +33,9 @@ FAR = 2.0
 
 @dataclass(frozen=True)
 class Clusters:
-    """Clusters of players. `cluster_N` is the number of each player's cluster, in the order of the
-    clusters' first members. `weight_N` is 1 / cluster size.
+    """Holds clusters of players. `cluster_N` is the number of each player's cluster. Clusters are
+    numbered in the order of their first members. `weight_N` is 1 / the size of the player's
+    cluster.
     """
 
     cluster_N: NDArray[np.intp]
@@ -45,12 +46,14 @@ class Clusters:
         return int(self.cluster_N.max(initial=-1)) + 1
 
     def members(self) -> list[list[int]]:
-        """Returns the players of each cluster, in order."""
+        """Returns the indices of each cluster's players, cluster by cluster."""
         return [np.flatnonzero(self.cluster_N == number).tolist() for number in range(self.count)]
 
 
 def clusters_of(table: Table) -> Clusters:
-    """Returns the clusters of a table's players, by their shares against players they met."""
+    """Returns the clusters of a table's players, by their shares of the points against the players
+    that they have met.
+    """
     known_NN = table.known_NN | np.eye(len(table.names), dtype=bool)  # ½ against oneself
     return clustered(distances(table.chance_NN, table.variance_NN, known_NN))
 
@@ -73,7 +76,7 @@ def clustered(distance_NN: Matrix, within: float = WITHIN) -> Clusters:
 
 
 def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]) -> Matrix:
-    """Computes the distance of every two rows, with the uncertainty added.
+    """Computes the distance of every two players, plus its standard error.
 
     Let Δ_j be the difference of the shares against opponent j, v_j the sum of their variances, and
     m the number of opponents that either player has met. The squared distance is
@@ -81,8 +84,8 @@ def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]
     error. Single precision suffices and takes half the time.
 
     Args:
-        share_NM: shares of matches.
-        variance_NM: their variances.
+        share_NM: shares of the points.
+        variance_NM: variances of the shares.
         known_NM: whether the pair has met.
 
     Returns:

@@ -10,10 +10,10 @@ with the transitive share ‖T‖² / ‖P‖². Pairs that never met do not cou
 so the share is compared with simulated leagues without cycles.
 
 A three-cycle has three sides: each player against the player that it beats. The cycle is as strong
-as its weakest side. A side is tested by an exact one-sided sign test without draws, and a cycle is
-sure if its three sides pass (intersection-union, Berger 1982). The sides' p-values go through
-Holm's step-down procedure (1979). So with 95 % probability, all cycles that are called sure are
-real.
+as its weakest side. A side is tested by an exact one-sided sign test that leaves out draws, and a
+cycle is sure if its three sides pass (intersection-union, Berger 1982). The sides' p-values go
+through Holm's step-down procedure (1979). So with 95 % probability, all cycles that are called sure
+are real.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SURE = 0.05
 class Split:
     """Holds the transitive and the cyclic part of a payoff, which add up to it.
 
-    Unknown pairs have 0. `strength_N` is r with mean 0.
+    Pairs that never met have 0. `strength_N` is r with mean 0.
     """
 
     strength_N: Matrix
@@ -82,13 +82,14 @@ def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split
 
 @dataclass(frozen=True)
 class Cyclicity:
-    """Compares the cyclic share of a table's logits with the shares of leagues without cycles.
+    """Compares the cyclic share of a table's logits with the cyclic shares in leagues without
+    cycles.
 
-    These leagues are simulated, with the same strengths and numbers of matches.
+    These leagues are simulated with the table's strengths and numbers of matches.
 
     Attributes:
         share: the cyclic share over the pairs that met, NaN if there is nothing to split.
-        by_chance: 95th percentile of these leagues' ‖C‖², in units of the observed ‖P‖².
+        by_chance: 95th percentile of the simulated leagues' ‖C‖², in units of the observed ‖P‖².
         p_value: share of leagues, the observed league included, whose ‖C‖² is at least as large as
             the observed ‖C‖².
     """
@@ -128,7 +129,9 @@ def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
 
 
 def fitted_chances(table: Table) -> Matrix:
-    """Returns the expected shares of a match if one rating per player explained all results."""
+    """Returns each player's expected share of a match against each other player if one rating per
+    player explained all results.
+    """
     first_M, second_M = np.nonzero(np.triu(table.known_NN, 1))
     wins_M, losses_M = table.wins_NN[first_M, second_M], table.wins_NN[second_M, first_M]
     counts = PairCounts(first_M, second_M, wins_M, table.draws_NN[first_M, second_M], losses_M)
@@ -142,7 +145,7 @@ def replayed(table: Table, chance_NN: Matrix, rng: np.random.Generator) -> Table
 
     Args:
         table: the pairs and numbers of matches.
-        chance_NN: expected shares of a match.
+        chance_NN: row player's expected share of a match.
         rng: random numbers.
     """
     rows, columns = np.nonzero(np.triu(table.known_NN, 1))
@@ -164,8 +167,9 @@ class Cycle:
 
     Attributes:
         players: indices.
-        chances, games: posterior shares and matches of the three sides.
-        p_value: adjusted for looking at all sides.
+        chances, games: for each of the three sides, the winner's posterior share and the number of
+            matches.
+        p_value: the cycle's p-value, adjusted for testing all sides in the league.
     """
 
     players: tuple[int, ...]

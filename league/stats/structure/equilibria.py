@@ -88,7 +88,9 @@ def checked(payoff_NN: Matrix) -> None:
 
 
 def _some_equilibrium(payoff_NN: Matrix) -> Matrix:
-    """Returns any equilibrium. As long as players beat the mixture, the best of them join."""
+    """Returns any equilibrium. It starts with a single player, and adds the best of the players
+    that beat the present mixture until no player beats it.
+    """
     joined = [int(np.argmax(payoff_NN.sum(axis=1)))]
     while True:
         mass_N = np.zeros(len(payoff_NN))
@@ -133,8 +135,8 @@ def _is_single(payoff_SS: Matrix) -> bool:
 def _in_the_middle(payoff_NN: Matrix, candidates: NDArray[np.intp]) -> Matrix:
     """Returns a strictly complementary equilibrium (Goldman and Tucker 1956).
 
-    A player without mass loses against such an equilibrium. The linear program maximises t with
-    p_i − (A p)_i ≥ t for each candidate i.
+    Such an equilibrium beats every player that has no mass in it. The linear program maximises t
+    with p_i − (A p)_i ≥ t for each candidate i.
     """
     count = len(candidates)
     columns_NC = payoff_NN[:, candidates]
@@ -228,7 +230,8 @@ def alpha_rank(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
 
     A better player takes over at rate 1, an equal player at rate 1/m, and a worse player never.
     Between any two players there is a transition in at least one direction. So there is exactly one
-    smallest set of players that selection, once inside, never leaves. Only its members have mass.
+    smallest set of players that selection never leaves once it is inside. Only the members of this
+    set have mass.
 
     Args:
         payoff_NN: antisymmetric payoff.

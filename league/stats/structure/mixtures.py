@@ -26,8 +26,8 @@ HAS_MASS = 1e-6
 
 
 def mixed_players(players: Iterable[Player], has_met: Callable[[str], bool]) -> list[str]:
-    """Lists the players that a league's Nash mixture may hold, newest last: active snapshots with
-    clean matches.
+    """Lists the players that may have a share in a league's Nash mixture: active snapshots with
+    clean matches, in which both players are frozen.
 
     Bots never meet each other in clean matches, so a mixture with bots would have to rely on their
     ratings. In rock-paper-scissors it would consist of the best rated bot alone.
@@ -62,7 +62,9 @@ def nash_mixture(table: Table) -> dict[str, float]:
 def nash_of(
     players: Sequence[Player], cells: Sequence[PayoffCell], ratings: Iterable[Rating]
 ) -> dict[str, float]:
-    """Computes the weights of the Nash mixture from the eval book. {} without clean matches."""
+    """Computes the weights of the league's Nash mixture from the eval book. Returns {} without
+    clean matches.
+    """
     rated = {rating.player.name: rating for rating in ratings if rating.games}
     names = mixed_players(players, rated.__contains__)
     if len(names) < 2:
@@ -72,13 +74,14 @@ def nash_of(
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureRating:
-    """Rates a mixture by its members' clean matches.
+    """Holds the rating of a mixture, computed from its members' clean matches (both players
+    frozen).
 
     Attributes:
-        weights: shares of the members that have such matches.
-        mu: rating by `rating_of`.
+        weights: shares of the members that have clean matches.
+        mu: the mixture's rating in points, computed by `rating_of`.
         sigma: mean of the members' σ.
-        wins, draws, losses: sums over the members.
+        wins, draws, losses: sums of the members' results.
     """
 
     name: str
@@ -96,14 +99,15 @@ class MixtureRating:
 
     @property
     def games(self) -> int:
-        """Returns the clean matches of its members."""
+        """Returns the number of its members' clean matches."""
         return self.wins + self.draws + self.losses
 
 
 def rated_mixtures(
     players: Sequence[Player], cells: Sequence[PayoffCell], ratings: Sequence[Rating]
 ) -> list[MixtureRating]:
-    """Rates the averages of a league's mains and its Nash mixture, by the eval book.
+    """Rates a league's mixtures by the eval book: for each main the average of its snapshots, and
+    the Nash mixture.
 
     Mixtures need no matches: their expected score against a player is the mean of their members'
     scores. The weight of members without clean matches goes to the others.

@@ -49,13 +49,13 @@ class Structure:
     """Describes the structure of a league, as `study` finds it.
 
     Attributes:
-        mass, score: mass and score in the Nash mixture. In games with payoffs scores are payoffs
-            per match.
+        mass, score: each player's mass in the Nash mixture, and its score against the mixture. In
+            games with payoffs, a score is a payoff per match.
         supported_N: share of the draws in which a player has mass.
         cluster_mass: total mass of each cluster's members. It is reliable even if chance decides
             which member has the mass.
-        performances: for each pair of groups, the first group's share of a match if both play their
-            best mixtures, or its payoff per match.
+        performances: for each pair of groups, the first group's expected share of a match if both
+            play their best mixtures. In games with payoffs, its payoff per match.
     """
 
     table: Table
@@ -125,8 +125,8 @@ def study(
 def _figures(
     table: Table, chance_NN: Matrix, groups: Sequence[Group]
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """Returns Nash masses and scores, masses of α-rank, and the groups' shares of a match or
-    payoffs.
+    """Returns the players' masses and scores in the Nash mixture, their masses in α-rank, and the
+    first group's share of a match (or payoff) for each pair of groups.
     """
     margin_NN = margins(chance_NN)
     values = [relative_performance(margin_NN[np.ix_(ours, theirs)]) for ours, theirs in groups]

@@ -36,11 +36,12 @@ PRIOR_GAMES = (1.0, 20.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Counts of a book between N players, and the predictions of the ratings.
+    """Holds a book's counts between N players, and the predictions of its ratings.
 
     Attributes:
-        wins_NN: wins of i over j. The losses are its transpose.
-        predicted_NN: shares that the ratings predict. They and their transpose sum to 1.
+        wins_NN: wins of i over j. The transposed matrix has the losses.
+        predicted_NN: shares of a match that the ratings predict. The matrix plus its transpose is 1
+            everywhere.
         prior_games: k, the worth of a prediction in games.
         matches_NN: matches of each pair, which differ from the counts in games with payoffs.
         stake: worth of a win in the game's payoffs, 0 in games without payoffs.
@@ -82,7 +83,8 @@ class Table:
         return variance_NN
 
     def drawn(self, rng: np.random.Generator) -> Matrix:
-        """Draws the shares from the posterior: the Bayesian bootstrap of the counts (Rubin 1981).
+        """Draws a matrix of shares from the posterior, by the Bayesian bootstrap of the counts
+        (Rubin 1981).
 
         Chances of win, draw and loss come from a Dirichlet whose parameters are the counts and the
         k games of the prior. Unlike in an ordinary bootstrap, a pair with a result of 3 : 0 also
@@ -113,8 +115,8 @@ class Table:
 
 
 def _mirrored(x_NN: Matrix) -> Matrix:
-    """Returns the upper triangle, mirrored below the diagonal as 1 minus its values, with ½ on the
-    diagonal.
+    """Keeps the values above the diagonal, sets the diagonal to ½, and sets each value below it to
+    1 minus its mirror image.
     """
     upper_NN = np.triu(x_NN, 1)
     whole_NN: Matrix = upper_NN + np.tril(1.0 - upper_NN.T, -1)
@@ -129,7 +131,9 @@ def logits(chance_NN: Matrix) -> Matrix:
 
 
 def margins(chance_NN: Matrix) -> Matrix:
-    """Returns 2p − 1, wins minus losses of a match, antisymmetric."""
+    """Returns 2p − 1, the probability of a win minus that of a loss. The matrix is
+    antisymmetric.
+    """
     return chance_NN - chance_NN.T
 
 
@@ -206,7 +210,8 @@ def _table(
     mu_N: Matrix,
     sigma_N: Matrix,
 ) -> Table:
-    """Builds a table from (player, other, counts). Players need not be in `names`.
+    """Builds a table of the players in `names` from (player, other, counts). Counts of other
+    players are ignored.
 
     The ratings predict Φ((μ_i − μ_j) / √(2β² + σ_i² + σ_j²)).
     """
