@@ -51,7 +51,7 @@ class Beat(NamedTuple):
     """Holds the reply to a worker's heartbeat.
 
     Attributes:
-        fenced: whether a newer incarnation of the worker exists.
+        fenced: whether the worker has been started again, so that this start's calls are refused.
         lease_deadline: time at which the worker's leases expire without further progress, in Unix
             seconds.
         asked: the stage that an operator asks the worker's learner to enter, or None.
@@ -568,7 +568,7 @@ class MatchmakerClient(Connection):
 
         Raises:
             AlreadyExists: another player has its name.
-            InvalidInput: it is no rival.
+            InvalidInput: the player is no rival.
         """
         reply = self._ask("AddRival", player=player, by=by)
         return from_enum(PlayerState, reply.state)
@@ -578,7 +578,7 @@ class MatchmakerClient(Connection):
 
         Raises:
             NotFound: there is no such player.
-            InvalidInput: it is no rival, or removed already.
+            InvalidInput: the player is no rival, or removed already.
             Refused: it is in quarantine.
         """
         reply = self._ask("RemoveRival", player=player, by=by)

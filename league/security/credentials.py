@@ -90,8 +90,8 @@ def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
 
 
 def _key_and_chain(file: Path) -> tuple[bytes, bytes]:
-    """Reads a certificate and its key. Raises `ConfigError`, also if the certificate has expired or
-    is not valid yet.
+    """Reads a certificate and its key. Raises `ConfigError` if a file can't be used, or if the
+    certificate has expired or is not valid yet.
     """
     from cryptography import x509  # only TLS needs it
 

@@ -115,7 +115,7 @@ def joined(host: str, port: int) -> str:
 
 
 def reached_at(host: str) -> str:
-    """Returns the host name at which processes of this machine can reach a service that listens on
+    """Returns the address at which processes of this machine can reach a service that listens on
     `host`.
     """
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}.get(host, host)

@@ -47,7 +47,7 @@ def analyse(league: League) -> bool:
 
 
 def is_due(last: Analysis, matches: int) -> bool:
-    """Returns whether enough clean matches were played since the last analysis for a new one."""
+    """Returns whether enough clean matches were played since the last analysis to make another."""
     return matches >= max(FIRST_MATCHES, GROWTH * last.matches)
 
 

@@ -1,5 +1,6 @@
-"""Assigns matches to workers. Either a learner's opponent is drawn from a mix, or a worker names
-both players. After a restart, a worker can go on with matches from before.
+"""Assigns matches to workers. Either a learner's opponent is drawn from a mix (categories of
+opponents with weights), or a worker names both players. After a restart, a worker can go on with
+matches from before.
 
 A worker gets a lease on each of its matches. A lease ends when the match's result is reported, when
 it is released, when it expires without progress, or when a restart abandons it. After a lease has
@@ -62,7 +63,7 @@ def acquire_matches(
 
     Raises:
         Refused: the worker trains no player, or too many leases are open.
-        Fenced: a newer incarnation of the worker exists.
+        Fenced: the worker has been started again since.
     """
     checks.number(count, "count", 1, MAX_COUNT)
     checks.text(mix, "mix", checks.MAX_NAME)
@@ -233,8 +234,8 @@ def _named_draw(
 def carry_matches(
     league: League, tx: Transaction, incarnation: IncarnationRow, match_ids: Sequence[str]
 ) -> list[Assignment]:
-    """Leases matches again that were in progress at a checkpoint, after the worker's restart. Their
-    seats, seeds and books stay the same.
+    """After a worker's restart, leases those matches again that were in progress at its checkpoint.
+    Their seats, seeds and books stay the same.
 
     Args:
         incarnation: the new incarnation (start) of the worker that played them.
@@ -349,7 +350,7 @@ def release_matches(
 
     Raises:
         NotFound: a match was never assigned.
-        Fenced: a newer incarnation of the worker exists.
+        Fenced: the worker has been started again since.
     """
     caller = league.current_incarnation(tx, incarnation)
     checks.text(reason, "reason")

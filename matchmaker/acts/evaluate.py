@@ -1,9 +1,9 @@
 """Records and cancels requests for evaluations, and reports their progress. Evaluators play the
 matches of open evaluations.
 
-Only the requests are stored, not their progress. An evaluation is done when its book counts enough
-matches between its players, no matter which evaluator played them or why. If some of these matches
-stop counting later, the evaluation is open again.
+Only the requests are stored, not their progress. An evaluation is done when its book (the results
+of one kind of match) counts enough matches between its players, no matter which evaluator played
+them or why. If some of these matches stop counting later, the evaluation is open again.
 """
 
 from __future__ import annotations

@@ -327,7 +327,7 @@ def played(
         reader: reads the log.
         candidate, victim: names of the players.
         rules: the gate's rules.
-        until: position of an event. A match whose result came later counts as open.
+        until: log position of an event. A match whose result came later counts as open.
 
     Returns:
         The matches, and the number of failed matches.

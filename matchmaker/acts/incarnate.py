@@ -40,7 +40,7 @@ class Beat(NamedTuple):
     """Answers a heartbeat.
 
     Attributes:
-        fenced: whether a newer incarnation of the worker exists.
+        fenced: whether the worker has been started again, so that this start's calls are refused.
         lease_deadline: when the worker's leases expire if there is no more progress, in Unix
             seconds.
         asked: the curriculum stage that an operator asked the worker's learner to enter, or None.

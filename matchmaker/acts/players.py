@@ -338,8 +338,8 @@ def quarantine(
 
 
 def _known(league: League, name: str, by: str) -> tuple[Player, str]:
-    """Returns the player, and the operator's name with a blank, with which a log sentence begins
-    ("" without a name).
+    """Returns the player, and the beginning of a sentence for the log: the operator's name and a
+    blank, or "" without a name.
     """
     checks.text(by, "by", checks.MAX_NAME)
     return league.player(name), f"{by} " if by else ""

@@ -118,7 +118,7 @@ class Blobs:
 
     @contextlib.contextmanager
     def _room(self, token: str, size: int) -> Iterator[None]:
-        """Reserves room for an upload while the block runs."""
+        """Reserves room for an upload while the `with` block runs."""
         with self._league.store.read() as reader:
             used = _uploaded(reader, token) + self._arriving[token]
         if used + size > limits.UPLOAD_BYTES:
@@ -143,7 +143,9 @@ class Blobs:
 async def _write(
     file: BinaryIO, first: m.PutBlobRequest, requests: AsyncIterator[m.PutBlobRequest]
 ) -> None:
-    """Writes the content of an upload, and checks it against the first request."""
+    """Writes the content of an upload, and checks it against the size and digest in the first
+    request.
+    """
     sha, head, count = hashlib.sha256(), bytearray(), 0
     part: m.PutBlobRequest | None = first
     while part is not None:

@@ -130,7 +130,7 @@ def matches(
         player, opponent, category: filters, "" for any.
         book: filter, None for any.
         before: log position before which the page begins, 0 for the newest.
-        limit: the most matches of the page.
+        limit: largest number of matches on the page.
 
     Returns:
         The matches, and the value of `before` that gets the next page (0 if there is none).

@@ -227,7 +227,9 @@ def _expected(simulation: Simulation) -> Report:
 
 
 def _ratings(simulation: Simulation) -> Report | None:
-    """Compares the ratings of the clean matches with the truth, None without clean matches."""
+    """Compares the ratings of the clean matches with the truth. Returns None without clean
+    matches.
+    """
     scenario, view = simulation.scenario, simulation.league.view
     with view.lock:
         table = view.tables[Book.EVAL]

@@ -208,8 +208,8 @@ SCENARIOS = (*_FIXED, *_DRIFTING)
 
 
 def scenario_of(name: str, rng: np.random.Generator, players: int, learners: int) -> Scenario:
-    """Makes a scenario of `SCENARIOS`. An unknown scenario or too few players raise
-    `InvalidInput`.
+    """Makes the scenario with a name from `SCENARIOS`. Raises `InvalidInput` for an unknown name or
+    too few players.
     """
     if name not in SCENARIOS:
         hint = nearest(name, SCENARIOS) or ", ".join(SCENARIOS)

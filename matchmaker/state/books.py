@@ -1,4 +1,4 @@
-"""Folds ratings and payoffs from the log's results and events.
+"""Computes ratings and payoffs from the log's results and events, by folding the log.
 
 Folding the log means applying its results and events one after the other, in the order in which
 they were logged. The events say which players learn, which players inherit a rating, and which
@@ -56,7 +56,7 @@ class Books:
 
     @classmethod
     def of(cls, reader: Reader) -> Books:
-        """Folds the whole log."""
+        """Computes the books from the whole log."""
         books = cls(Quarantines(reader.events_of(*QUARANTINES)).without)
         books.follow(reader)
         return books
@@ -76,7 +76,9 @@ class Books:
 
     @classmethod
     def at(cls, reader: Reader, event_position: int) -> Books:
-        """Folds the log up to an event, including results that were marked as lost later."""
+        """Computes the books from the log up to an event, including results that were marked as
+        lost later.
+        """
         opened: dict[int | None, int] = {
             row.number: row.event_position for row in reader.incarnations()
         }
@@ -92,13 +94,15 @@ class Books:
         return books
 
     def follow(self, reader: Reader) -> None:
-        """Folds the rest of the log, which the books don't include yet."""
+        """Applies the rest of the log, which the books don't include yet."""
         events = reader.events_of(*RATING_EVENTS, after=self.event_position)
         self.fold(reader.results(self.log_position), events)
         self.log_position, self.event_position, _ = reader.positions()
 
     def fold(self, results: Iterable[ResultRow], events: Iterable[Event]) -> None:
-        """Folds results and rating events. Both sequences must be in the order of the log."""
+        """Applies results and rating events in the order of the log. Both sequences must be in this
+        order.
+        """
 
         def place(entry: Any) -> int:
             return entry.event_position if isinstance(entry, ResultRow) else entry.position
@@ -116,7 +120,7 @@ class Books:
         self.add_results(batch)
 
     def add_results(self, rows: Sequence[ResultRow]) -> None:
-        """Folds consecutive results of the log."""
+        """Applies consecutive results of the log."""
         for row in rows:
             if row.rated and row.incarnation not in self.without:
                 table = self.tables[row.book]
@@ -142,7 +146,9 @@ class Books:
                 self.climb.count(str(since), opponent, outcome, paid)
 
     def apply(self, event: Event) -> None:
-        """Folds an event of `RATING_EVENTS`. An event that names no book applies to all books."""
+        """Applies an event of a kind in `RATING_EVENTS`. An event that names no book applies to all
+        books.
+        """
         data = json.loads(event.data_json)
         if event.kind == "rules_changed":
             self.climb = PayoffTable()

@@ -53,7 +53,7 @@ class Fold:
 
     @classmethod
     def current(cls, reader: Reader) -> Fold:
-        """Folds the whole log, starting from the newest stored fold."""
+        """Computes the fold of the whole log, starting from the newest stored fold."""
         usable = (row for row in reader.folds() if row.version == VERSION)
         row = next(usable, None)
         fold = cls() if row is None else cls.stored(row)

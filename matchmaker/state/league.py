@@ -106,7 +106,9 @@ class League:
         self.view.wake()
 
     def reload_fold(self, reader: Reader) -> None:
-        """Folds the log again after a worker's restart marked results as lost."""
+        """Loads ratings and payoffs from the log again, after a worker's restart marked results as
+        lost.
+        """
         self.view.load_fold(reader)
         self.fold_position = 0
 
@@ -218,12 +220,12 @@ class League:
         return row
 
     def trusted_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns an incarnation of a worker. It must be the worker's newest, and the worker must
-        not be in quarantine.
+        """Returns an incarnation (start of a worker). It must be the worker's newest, and the
+        worker must not be in quarantine.
 
         Raises:
             Quarantined: the worker is in quarantine.
-            Fenced: a newer incarnation of the worker exists, or the game's rules have changed.
+            Fenced: the worker has been started again since, or the game's rules have changed.
             NotFound: there is no such incarnation.
         """
         row = self.current_incarnation(reader, number)
@@ -232,10 +234,10 @@ class League:
         return row
 
     def current_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns an incarnation of a worker, which must be the worker's newest.
+        """Returns an incarnation (start of a worker), which must be the worker's newest.
 
         Raises:
-            Fenced: a newer incarnation of the worker exists, or the game's rules have changed.
+            Fenced: the worker has been started again since, or the game's rules have changed.
             NotFound: there is no such incarnation.
         """
         row = self.incarnation(reader, number)

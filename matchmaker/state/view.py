@@ -36,7 +36,8 @@ EVENTS = (
 
 class KnownDraw(NamedTuple):
     """Keeps a table of draw probabilities with its number in the log. `at` is the time in Unix
-    seconds at which it was computed, and `event_position` was the newest event then.
+    seconds at which it was computed, and `event_position` is the position of the newest event at
+    that time.
     """
 
     number: int

@@ -139,8 +139,8 @@ def moment_of(reader: Reader, words: str) -> Moment:
     """Finds a moment of the league.
 
     Args:
-        words: an ISO time (UTC by default), Unix seconds, or a log position, for the moment just
-            after it.
+        words: an ISO time (UTC by default), a time in Unix seconds, or a log position, which means
+            the moment just after it.
 
     Raises:
         InvalidInput: `words` is not a moment, or it is before the league began.

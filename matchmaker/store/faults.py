@@ -29,7 +29,9 @@ _BROKEN = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 @contextmanager
 def as_league_errors(path: Path) -> Iterator[None]:
-    """Translates the block's SQLite and system errors to the league's. Messages name `path`."""
+    """Turns errors of SQLite and the system in the `with` block into errors of the league. Messages
+    name `path`.
+    """
     full = f"no space left to write {path}: free some; nothing acknowledged is lost"
     try:
         yield

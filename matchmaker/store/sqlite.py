@@ -101,9 +101,9 @@ class Memory:
     """Describes the part of the log that a process keeps in memory.
 
     Attributes:
-        lock: keeps readers out while memory is ahead of the disk.
-        rebuild: loads memory from the log again.
-        committed: called after every commit.
+        lock: lock that keeps readers out while memory is ahead of the disk.
+        rebuild: function that loads memory from the log again.
+        committed: function that is called after every commit.
     """
 
     lock: AbstractContextManager[Any] = contextlib.nullcontext()  # noqa: RUF009 (it has no state)
@@ -137,7 +137,7 @@ class SqliteStore:
     The lock file lies next to the log's real path, so all symbolic links to a log share its lock.
 
     Attributes:
-        on_commit: called with the seconds that each commit took.
+        on_commit: function that is called with the seconds that each commit took.
         memory: the part of the log in memory, which follows the commits.
 
     Raises:

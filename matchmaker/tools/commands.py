@@ -66,7 +66,7 @@ def restore(
 ) -> None:
     """Puts a copy of a run's log in its place, and keeps the replaced log in a folder of the run.
 
-    The next start continues from there: docs/operations.md says what learners do.
+    The next start continues from the copy. docs/operations.md says what learners then do.
     """
     from league.runs.folder import locked
     from matchmaker.store import copies

@@ -101,8 +101,8 @@ def estimate(
         confidence: probability that the interval covers the score.
 
     Returns:
-        The score under which an outcome this good or better has the probability ½, and its
-        interval. None without results.
+        The estimate with its interval, None without results. The estimated score is the score under
+        which an outcome at least this good has the probability ½.
     """
     if not any(counts):
         return None

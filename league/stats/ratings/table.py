@@ -242,7 +242,7 @@ class RatingTable:
         step1: int = 0,
         margin: float | None = None,
     ) -> None:
-        """Rates a result. Matches of a player against itself are not rated.
+        """Applies a result to the ratings. Matches of a player against itself are not rated.
 
         Args:
             seat0, seat1: names of the players.
@@ -331,7 +331,7 @@ class RatingTable:
         return Epoch(position, self.games, record.draw_probability(before), record.link(before))
 
     def pin(self, name: str, mu: float) -> None:
-        """Puts an anchor at `mu` points from now on. Its rating never changes, and its strength
+        """Pins a player at `mu` points from now on. Its rating then never changes, and its strength
         counts as known.
 
         Raises:

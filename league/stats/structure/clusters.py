@@ -1,6 +1,6 @@
 """Finds near-copies: players with similar scores against all others. Near-copies share one weight.
 
-Shapes: N players, M columns of opponents. `x_NM[i, j]` is of player i against opponent j.
+Shapes: N players, M columns of opponents. `x_NM[i, j]` is the value of player i against opponent j.
 
 The distance of two players is the root mean square difference of their shares of the points against
 the opponents that at least one of them has met. By chance alone, shares after n matches differ by

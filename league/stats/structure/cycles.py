@@ -1,6 +1,6 @@
 """Measures cycles in a league: their share of the payoff, and the three-cycles.
 
-Shapes: N players, M pairs that met. `x_NN[i, j]` is of i against j.
+Shapes: N players, M pairs that met. `x_NN[i, j]` is the value of player i against player j.
 
 An antisymmetric payoff P is split (Balduzzi et al. 2018, arXiv 1806.02643; Jiang et al. 2011) into
 
@@ -50,7 +50,7 @@ class Split:
 
     @cached_property
     def cyclic_share(self) -> float:
-        """Returns ‖C‖² / ‖P‖², NaN if all payoffs are 0."""
+        """Returns ‖C‖² / ‖P‖² for the payoff P and its cyclic part C, NaN if all payoffs are 0."""
         whole = float(np.sum((self.transitive_NN + self.cyclic_NN) ** 2))
         return float(np.sum(self.cyclic_NN**2)) / whole if whole else float("nan")
 
@@ -100,13 +100,14 @@ class Cyclicity:
 
 
 def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
-    """Compares ‖C‖² with its values in leagues where one rating per player explains all results.
+    """Compares ‖C‖², the squared norm of the cyclic part of the table's logits, with its values in
+    simulated leagues in which one rating per player explains all results.
 
     Comparing the cyclic shares would not work: if all players are equal, noise can give any share.
 
     Args:
         table: the table.
-        draws: number of leagues.
+        draws: number of simulated leagues.
         rng: random numbers.
 
     Returns:
@@ -206,19 +207,23 @@ def holm(p_values: Matrix) -> Matrix:
 
 
 def count_cycles(beats_NN: NDArray[np.bool_]) -> int:
-    """Returns the number of three-cycles, trace(B³) / 3."""
+    """Returns the number of three-cycles, trace(B³) / 3, where B_ij is 1 if i beats j and else
+    0.
+    """
     beats = beats_NN.astype(np.float32)
     ways_NN = beats @ beats  # small whole numbers, exact in single precision
     return round(float(np.sum(ways_NN.T * beats, dtype=np.float64)) / 3)
 
 
 def sure_cycles(table: Table) -> int:
-    """Returns the number of sure three-cycles."""
+    """Returns the number of three-cycles that are sure, because all three sides pass the test."""
     return count_cycles(side_p_values(table) <= SURE)
 
 
 def strongest_cycles(table: Table, most: int) -> list[Cycle]:
-    """Returns the `most` strongest cycles of players that all met, the strongest first."""
+    """Returns the strongest three-cycles of players that have all met, at most `most` of them,
+    strongest first.
+    """
     strength_NN = np.where(table.known_NN & (table.chance_NN > 0.5), table.chance_NN, 0.0)
     levels = np.unique(strength_NN[strength_NN > 0.0])[::-1]
     if most < 1 or not len(levels):
@@ -235,7 +240,7 @@ def strongest_cycles(table: Table, most: int) -> list[Cycle]:
 
 
 def _cycles(beats_NN: NDArray[np.bool_]) -> Iterator[tuple[int, int, int]]:
-    """Yields every cycle once, from the player of least index."""
+    """Yields every three-cycle once, beginning with its player of least index."""
     for first in range(len(beats_NN)):
         for second in np.flatnonzero(beats_NN[first]):
             if second > first:

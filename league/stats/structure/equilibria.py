@@ -14,9 +14,9 @@ entropy on this support is a smooth convex problem. Copies of a player (equal ro
 single player and share its mass, so another copy does not change the mass of other players.
 
 **α-rank** (Omidshafiei et al. 2019, arXiv 1903.01373, single population): in a population of m
-copies of a player, a copy of another player appears. Selection decides whether it takes over the
-population. The larger α is, the more certainly the better player prevails. The masses are the
-stationary distribution of this Markov chain over the players, in the limit of large α.
+copies of a player, a copy of another player appears. Selection decides whether this newcomer takes
+over the population. The larger α is, the more certainly the better player prevails. The masses are
+the stationary distribution of this Markov chain over the players, in the limit of large α.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def alpha_rank(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
 
     Args:
         payoff_NN: antisymmetric payoff.
-        population: m.
+        population: m, the size of the population.
 
     Returns:
         N masses that sum to 1.

@@ -1,6 +1,6 @@
 """Builds tables of all pairs: counts, and a posterior for pairs that met seldom or never.
 
-Shapes: N players. `x_NN[i, j]` is of player i against player j.
+Shapes: N players. `x_NN[i, j]` is the value of player i against player j.
 
 The ratings' prediction for a pair, p₀, counts as k games (`measured_prior`), and the pair's matches
 are added. With w wins, d draws, l losses of i against j the posterior mean is
@@ -138,7 +138,8 @@ def margins(chance_NN: Matrix) -> Matrix:
 
 
 def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> float:
-    """Measures k by how well the predictions explain the pairs that met.
+    """Measures k, the number of games that a prediction is worth, by how well the predictions
+    explain the pairs that met.
 
     It is the k in `PRIOR_GAMES` under which the counts are most likely if each pair's share is
     drawn from Beta(k p₀, k (1 − p₀)). k is large if one rating per player explains the league, and
