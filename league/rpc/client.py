@@ -390,7 +390,7 @@ class MatchmakerClient(Connection):
             book: the book.
             rows, columns: names of the first and of the second players, empty for all players.
             with_stats: whether to add the number of frames, the results by seat, and means of the
-                row's statistics. Only clean books have them.
+                row's statistics. Only the books of clean matches (eval and greedy) have them.
             climb: whether to split a learner's matches in the train book by the newest snapshot
                 that the learner had frozen when the match ended. The row "main@50000" has the
                 matches that main ended between this snapshot and its next snapshot, and "main@0"
@@ -585,8 +585,8 @@ class MatchmakerClient(Connection):
         return from_enum(PlayerState, reply.state)
 
     def quarantine_worker(self, worker: str, reason: str, by: str) -> int:
-        """Puts an evaluator into quarantine: it gets no more matches, and its clean results no
-        longer count.
+        """Puts an evaluator into quarantine. It gets no more matches, and its results of clean
+        matches (both players frozen) no longer count.
 
         Returns:
             How many results no longer count.
@@ -624,7 +624,7 @@ class MatchmakerClient(Connection):
         book: Book = Book.EVAL,
         request_id: str | None = None,
     ) -> Evaluation:
-        """Asks the evaluators for clean matches of a player against each of `opponents`.
+        """Asks the evaluators for matches of a frozen player against each of `opponents`.
 
         Args:
             player: a name or a mixture, as for `opponents`.
@@ -785,8 +785,8 @@ class MatchmakerClient(Connection):
         return _all(CandidateGate, reply.gates)
 
     def review_exploiters(self, incarnation: int, player: str) -> tuple[list[str], list[str]]:
-        """Decides which exploiters a main has patched (beats now), by the clean matches of its
-        snapshot `player`.
+        """Decides which exploiters a main has patched (beats now), by the clean matches (both
+        players frozen) of its snapshot `player`.
 
         Returns:
             The newly patched exploiters, and the patched exploiters to which the main loses again.

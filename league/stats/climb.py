@@ -102,8 +102,8 @@ def win_rate_now(
 
     Args:
         player: the learner.
-        clean: counts against the opponent in clean matches. Each snapshot's matches are placed at
-            its step.
+        clean: counts of the learner's snapshots against the opponent in clean matches (both players
+            frozen). Each snapshot's matches are placed at its step.
         training: the learner's own counts by the snapshot that it had frozen last
             (`MatchmakerClient.payoff` with `climb`). A count is placed halfway between the step of
             that snapshot and the step of the next snapshot, or halfway to `now` if there is no next

@@ -1,4 +1,5 @@
-"""Counts a book's results by pair of players. The counts depend on nothing but the results.
+"""Counts a book's results (of one kind of match) by pair of players. The counts depend only on the
+results.
 
 In games with payoffs, players are compared by their mean payoff, in units of a stake. The stake is
 about the mean size of the payments (`Stakes.stake`). A match that pays x is worth ½ + x / (2 ·

@@ -62,7 +62,8 @@ def nash_of(players: Iterable[Player], table: RatingTable) -> dict[str, float]:
 
 
 def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> list[Player]:
-    """Returns the snapshots of a lineage that may retire, in the order in which they retire.
+    """Returns the snapshots of a lineage (of a learner) that may retire, in the order in which they
+    retire.
 
     Milestones and the newest snapshot never retire. Snapshots in `support`, which have a share of
     the Nash mixture, retire last.
@@ -78,9 +79,9 @@ def first_to_retire(snapshots: Sequence[Player], support: Collection[str]) -> li
 def retire_surplus(
     league: League, tx: Transaction, players: dict[str, Player], lineages: set[str]
 ) -> list[str]:
-    """Retires snapshots of each lineage until `max_saved` active snapshots are left, or until only
-    milestones and the newest snapshot are left. Marks the retired snapshots in `players`, and
-    returns their names.
+    """Retires snapshots of each lineage (of each learner) until `max_saved` active snapshots are
+    left, or until only the newest snapshot and milestones (which never retire) are left. Marks the
+    retired snapshots in `players`, and returns their names.
     """
     retired: list[str] = []
     most, support = league.settings.max_saved, league.view.analysis.support

@@ -186,8 +186,9 @@ def gate_of(league: League, candidate: str) -> CandidateGate:
 def acquire_gate_matches(
     league: League, tx: Transaction, incarnation: int, candidate: str, count: int
 ) -> list[Assignment]:
-    """Leases at most `count` matches against the victim whose test is being played, in whole pairs
-    if the test counts pairs. Once the gate is decided, it returns no matches.
+    """Leases at most `count` matches of a gate, against the frozen player (victim) whose test is
+    being played. If the test counts pairs of matches, only whole pairs are leased. Once the gate is
+    decided, it returns no matches.
 
     Raises:
         NotFound: there is no such candidate.
@@ -219,8 +220,8 @@ def acquire_gate_matches(
 
 
 def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate:
-    """Judges an open gate by the results in the log. Its tests against the victims are judged in
-    order, up to the first test that has not been passed.
+    """Judges an open gate by the results in the log. Its tests against the victims (frozen players)
+    are judged in order, up to the first test that has not been passed.
 
     Args:
         reader: reads the log.

@@ -26,9 +26,9 @@ MAX_CARRIED = 4096
 
 
 class Opened(NamedTuple):
-    """Gives a new incarnation's number, the leases that it takes over from the previous
-    incarnation, and how many results no longer count because they came after the learner's
-    checkpoint.
+    """Gives the number of a new incarnation (start of a worker), the leases that it takes over from
+    the previous incarnation, and how many results no longer count because they came after the
+    learner's checkpoint.
     """
 
     incarnation: int
@@ -63,7 +63,7 @@ def check_owner(league: League, tx: Transaction, token: str, worker: str, number
     Args:
         token: name of the token.
         worker: name of the worker. It may be empty if `number` is given.
-        number: an incarnation of the worker, or 0.
+        number: number of an incarnation (start) of the worker, or 0.
     """
     if number:
         worker = league.incarnation(tx, number).worker

@@ -52,7 +52,8 @@ def register_players(
     When repeated, it may make a player a milestone (a snapshot that never retires), and changes
     nothing else.
 
-    A main's snapshot that must pass a gate becomes a candidate, and its gate opens.
+    A main's snapshot that must pass a gate (a test against an earlier snapshot) becomes a
+    candidate, and its gate opens.
 
     Args:
         players: the players.
@@ -85,8 +86,8 @@ def register_players(
 
 
 def open_gate(league: League, tx: Transaction, incarnation: int, player: Player) -> CandidateGate:
-    """Registers an exploiter's frozen snapshot as a candidate and opens its gate. A repeated call
-    changes nothing.
+    """Registers an exploiter's snapshot as a candidate, and opens its gate (the test that it must
+    pass to become an opponent). A repeated call changes nothing.
 
     Raises:
         InvalidInput: the worker trains no exploiter, or `player` is not a snapshot of that

@@ -66,7 +66,7 @@ def report_results(
         The verdicts, and the newest result's position in the log.
 
     Raises:
-        NotFound: the incarnation was never opened.
+        NotFound: there is no such incarnation (start of a worker).
     """
     checks.number(len(results), "results in one call", 0, checks.MAX_BATCH)
     caller = league.incarnation(tx, incarnation)

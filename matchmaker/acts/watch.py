@@ -36,8 +36,9 @@ def quarantine_worker(
 ) -> int:
     """Puts an evaluator into quarantine, or releases it.
 
-    A quarantine ends the evaluator's leases and excludes its clean results from ratings and
-    payoffs. A release includes these results again, unless `repaired` is set.
+    A quarantine ends the evaluator's leases and excludes the results of its clean matches (both
+    players frozen) from ratings and payoffs. A release includes these results again, unless
+    `repaired` is set.
 
     Args:
         release: whether to end the quarantine.

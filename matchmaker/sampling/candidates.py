@@ -71,7 +71,7 @@ def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
 
     Raises:
         NotFound: there is no such mix.
-        ConfigError: the mix names a held-out bot.
+        ConfigError: the mix names a bot that is held out for the evaluator.
     """
     mix = _mix(pool, mix_name)
     if pool.settings.adaptive:
@@ -156,7 +156,8 @@ def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
 
 
 def _clean_belief(pool: Pool) -> Belief | None:
-    """Estimates the learner's strength from the clean ratings of its newest snapshots.
+    """Estimates the learner's strength from the clean ratings (by matches of frozen players) of its
+    newest snapshots.
 
     A rating's weight is the inverse of its variance. The variance of an older snapshot is larger,
     because the learner has changed since. Without a rated snapshot the result is None.
@@ -184,7 +185,8 @@ def _clean_belief(pool: Pool) -> Belief | None:
 
 
 def members(category: str, learner: Player, players: Mapping[str, Player]) -> list[Player]:
-    """Lists a category's active players, oldest first. Held-out players are left out.
+    """Lists a category's active players, oldest first. Players that are held out for the evaluator
+    are left out.
 
     Args:
         category: a category, or the name of a bot or a rival.

@@ -78,7 +78,8 @@ def draw_table(
     exploiters: ExploiterState = NO_EXPLOITERS,
     change: MixChange | None = None,
 ) -> DrawTable:
-    """Computes a learner's probabilities. The result depends on nothing but the arguments.
+    """Computes the probabilities of a learner's opponents. The result depends only on the
+    arguments.
 
     Args:
         settings: the matchmaker's settings.
@@ -94,7 +95,7 @@ def draw_table(
 
     Raises:
         NotFound: there is no such mix.
-        ConfigError: the mix names a held-out bot.
+        ConfigError: the mix names a bot that is held out for the evaluator.
     """
     pool = Pool(settings, learner, players, tables, exploiters)
     parts: dict[str, list[Slice]] = {}

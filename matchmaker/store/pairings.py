@@ -74,8 +74,8 @@ def settled(reader: Reader) -> int:
 
 
 def first_counted(reader: Reader, incarnations: Collection[int]) -> tuple[int, int]:
-    """Finds the clean results that these incarnations (starts of workers) reported. Returns the log
-    position of the first result, and the number of results.
+    """Finds the results of clean matches (both players frozen) that these incarnations (starts of
+    workers) reported. Returns the log position of the first result, and the number of results.
 
     Failed matches and matches of gates are left out. Without results both values are 0.
     """

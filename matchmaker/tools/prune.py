@@ -33,9 +33,9 @@ def unneeded(reader: Reader, run_dir: Path) -> list[Player]:
 
 
 def _needed_by_league(reader: Reader, players: dict[str, Player]) -> Iterator[str]:
-    """Yields milestones, all players that are not retired snapshots, and the parents of all these
-    players. Also yields the players that the last analysis, an exploiter's generation or an open
-    evaluation needs.
+    """Yields milestones (snapshots that the league keeps for good), all players that are not
+    retired snapshots, and the parents of all these players. Also yields the players that the last
+    analysis, an exploiter's generation or an open evaluation needs.
     """
     for player in players.values():
         if (

@@ -122,7 +122,7 @@ def cross_check(
     players: Sequence[Player],
     climb: Iterable[PayoffCell] = (),
 ) -> CrossCheck:
-    """Fits a book's games and compares the book's ratings with the fit.
+    """Fits the games of a book (one kind of match), and compares the book's ratings with the fit.
 
     This takes seconds for thousands of players.
 

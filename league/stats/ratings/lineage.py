@@ -90,7 +90,8 @@ def fit_league(
     climb: Iterable[PayoffCell] = (),
     anchors: Mapping[str, float] | None = None,
 ) -> Fit:
-    """Fits the players of a clean book, with the structure of lineages.
+    """Fits the players of a clean book (matches of frozen players), with a joint prior for the
+    snapshots of each learner.
 
     Args:
         cells: the clean book's payoffs.
@@ -131,7 +132,8 @@ def fit_league(
 
 
 def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, _Node]:
-    """Returns each frozen copy of a learner and each stretch of training, by name.
+    """Returns a node for each frozen copy of a learner and for each stretch of its training, by
+    name.
 
     Steps count from the step at which the weights were new.
     """

@@ -1,4 +1,5 @@
-"""Keeps the ratings and payoffs of a book. They depend only on its results in log order.
+"""Keeps the ratings and payoffs of a book, which has the results of one kind of match. They depend
+only on these results in the order of the log.
 
 Before each match of a learner, the learner's σ² grows by the drift since its last match. Other
 players do not drift. A pinned player is an anchor: it keeps its points and affects only the others.
