@@ -1,7 +1,7 @@
 """Describes gates: tests that a new snapshot, the candidate, must pass to join the league.
 
 A candidate plays matches against other players, its victims. Exploiters' snapshots always need to
-pass a gate. Snapshots of other learners need to pass a gate if `admit = "gate"` is set.
+pass a gate. Snapshots of mains (ordinary learners) need to pass a gate if `admit = "gate"` is set.
 """
 
 from __future__ import annotations

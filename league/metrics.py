@@ -122,7 +122,7 @@ def interval_at(
     the high end, z² observations of largest are added. The added observations allow for extreme
     values that are too rare to be observed. A. Agresti and B. Coull, "Approximate is better than
     exact", The American Statistician 52 (1998), use a single interval, with z²/2 added observations
-    of each extreme value. If large values are rare, one end of that interval is wrong too often.
+    of each extreme value. If large values are rare, one end of their interval is wrong too often.
 
     Args:
         mean: mean of the values.

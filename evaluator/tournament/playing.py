@@ -60,10 +60,12 @@ class Plan:
     """Describes a tournament. When it is continued, only `rounds` may change.
 
     Attributes:
-        matches: matches of an encounter, an even number. Each seed is played from both seats.
+        matches: number of matches in an encounter, even because each seed is played from both
+            seats.
         seed: the first seed.
-        greedy: whether networks take the likeliest keys.
-        frame_skip: frames between decisions of networks. Files decide in every frame.
+        greedy: whether networks take the likeliest keys instead of sampling.
+        frame_skip: number of frames between decisions of networks. Agents in files decide in every
+            frame.
     """
 
     form: Format

@@ -152,7 +152,8 @@ class BatchedPolicy:
             greedy: whether a snapshot takes the likeliest action instead of sampling.
 
         Raises:
-            InvalidInput: no live network is set, or the network has other actions.
+            InvalidInput: `digest` is `LIVE` but no live network is set, or the network's actions
+                are not the actions of this policy.
         """
         if self._rivals is not None and digest != LIVE and self._rivals.has(digest):
             self.vacate(index)
@@ -286,10 +287,10 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def load_state(self, saved: dict[str, Any]) -> None:
-        """Continues from a state that `save` returned, and loads the seated snapshots. Rivals have
-        no memory of the match.
+        """Continues from a state that `save` returned, and loads the seated snapshots. Rivals
+        continue without memory of their matches.
 
-        If a seat is live, a live network must have been set before.
+        If the live network plays a seat, it must have been set before.
 
         Raises:
             DataCorrupt: the state has another number of seats.

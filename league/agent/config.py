@@ -56,8 +56,9 @@ class AgentSettings(Settings):
     Snapshots of another size can still be opponents."""
 
     sizes: dict[str, int | tuple[int, ...]] = Field(default_factory=dict)
-    """Sizes by name, which replace single sizes of `size`: layers, width (of the encoder and its
-    latent), attention_heads, feed_forward, observation_hidden, memory (of the LSTM), head_widths.
+    """Sizes by name, to change some of the sizes that `size` sets: layers, width (of the encoder
+    and its latent), attention_heads, feed_forward, observation_hidden, memory (of the LSTM),
+    head_widths.
     """
 
     encoder: Literal["streaming", "none"] = "streaming"
@@ -65,8 +66,8 @@ class AgentSettings(Settings):
     entry at each step. `none` leaves the past to the LSTM."""
 
     sequence_length: int = Field(default=65, ge=2, le=4096)
-    """Number of entries of the opponent's past. Each decision adds an entry, and the current entry
-    counts. With a decision in every frame, 65 entries are 2.17 seconds."""
+    """Number of entries of the opponent's past, including the current entry. Each decision adds an
+    entry. With a decision in every frame, 65 entries are 2.17 seconds."""
 
     key_bias: float = Field(default=-1.5, ge=-10.0, le=10.0)
     """Initial logit of every key. With -1.5 a key is held 18 % of the time. With 0 half of the keys

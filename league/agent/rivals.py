@@ -284,7 +284,7 @@ class RivalSeats:
     Args:
         blobs: blobs of the run, with the bundles.
         limits: limits of each process.
-        is_trusted: whether the bundle with a digest may run. If not, the rival's matches fail.
+        is_trusted: says whether the bundle with a digest may run. If not, the rival's matches fail.
 
     Attributes:
         digests: the digests of the rivals by seat.

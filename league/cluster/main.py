@@ -379,8 +379,8 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
     """Writes the report of a finished run and prints its main results. `mains` are the processes of
     the main learners.
 
-    Commands do this in their own processes, because `league` imports no service, and because a
-    process that takes too long can be killed.
+    Separate processes run the commands for this, because `league` imports no service, and because
+    a process that takes too long can be killed.
     """
     from league.games.exact import is_exact
 

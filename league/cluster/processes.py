@@ -263,12 +263,16 @@ class ProcessGroup:
         hurried: Callable[[], bool] = lambda: False,
         tick: Callable[[], None] = lambda: None,
     ) -> list[str]:
-        """Asks processes to stop, in this order, waits at most `seconds` for all, and kills the
-        late processes. Returns the names of the killed processes. `tick` is called while waiting.
+        """Asks processes to stop, and kills those that have not ended when the wait is over.
 
         Args:
-            names: the processes. Unknown names are ignored.
+            names: the processes, in the order in which they are asked. Unknown names are ignored.
+            seconds: the longest wait, for all processes together.
             hurried: ends the wait when it returns True.
+            tick: called again and again during the wait.
+
+        Returns:
+            The names of the killed processes.
         """
         waiting = []
         for member in [self.members[name] for name in names if name in self.members]:

@@ -141,7 +141,7 @@ class Supervisor:
 
         Args:
             show_end: shows a summary once the steps are done, and returns a display for later
-                notes. The services then stay up until a signal comes. None stops them at once.
+                notes. The services then stay up until a signal comes. With None, they stop at once.
         """
         killed: list[str] = []
         with self._signals():

@@ -295,7 +295,7 @@ def from_file(path: Path) -> Member:
     Raises:
         NotFound: there is no such file.
         DataCorrupt: the file holds no weights.
-        InvalidName: the file was renamed, so its name is not its digest.
+        InvalidName: the file was renamed. Its name must be the digest of its content.
     """
     if not path.is_file():
         raise NotFound(f"there is no weights file {path}: check the path")

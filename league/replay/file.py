@@ -117,14 +117,15 @@ def load_replay(path: Path | str, own: OwnGame | None = None) -> Replay:
 
     Args:
         path: the file.
-        own: settings whose game is allowed in addition to the built-in games. None leaves the check
-            to `Recipe.make`, for readers that don't play the match.
+        own: returns settings whose game is allowed in addition to the built-in games. With None,
+            the game is not checked before `Recipe.make`. This suits readers that don't play the
+            match.
 
     Raises:
         NotFound: there is no such file.
         DataCorrupt: it can't be read, or does not contain a match.
         VersionMismatch: it is of another format.
-        InvalidInput: its game may not be made here.
+        InvalidInput: the game of the file is not allowed.
     """
     try:
         with open_file(Path(path), _MOST_BYTES) as file:

@@ -88,8 +88,9 @@ class Replay:
         final: digest of the state in which the match ended.
         disturbed: seat, first frame and number of frames of each stretch in which the recorder
             pressed keys instead of the player.
-        stats: totals of the seats. Only a match that was just played has them, files don't.
-        terms: sums of the seats' reward terms. Like `stats`, they are not in files.
+        stats: the totals of each seat's statistics. They are known only right after a match, and
+            are not in files.
+        terms: the sums of each seat's reward terms. Like `stats`, they are not in files.
         free_T2: whether each seat had a choice in each frame. None means always. Like `stats`, it
             is not in files.
     """

@@ -120,8 +120,8 @@ def resolve_run(
 ) -> Sections:
     """Resolves a command's settings. All commands treat a file in the same way.
 
-    A file changes the preset that it extends, or else `preset`, or else `DEFAULT_PRESET`. The
-    config.toml of a started run is complete, so it needs no preset.
+    A file's settings change a preset: the preset that the file extends, or else `preset`, or else
+    `DEFAULT_PRESET`. The config.toml of a started run is complete, so it needs no preset.
 
     Args:
         run_dir: the folder of a run. Its config.toml is read if no preset and no file are given.

@@ -45,8 +45,8 @@ def load_preset(name: str, above: tuple[str, ...] = ()) -> Tables:
     """Loads a preset over the presets that it extends. `above` are the presets that extend it.
 
     Raises:
-        ConfigError: an unknown name, presets that extend each other in a cycle, or a file that is
-            not valid TOML.
+        ConfigError: the name is unknown, presets extend each other in a cycle, or a file is not
+            valid TOML.
     """
     if name in above:
         raise ConfigError(

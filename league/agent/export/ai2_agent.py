@@ -51,9 +51,9 @@ class SubmittedAgent(Agent):
         self.held = np.zeros(10, np.float32)
 
     def predict(self, obs: Any) -> np.ndarray:
-        """Returns the keys W A S D space H L J K G of this frame, 1 for a pressed key.
+        """Returns the keys for this frame: W A S D space H L J K G, 1 for a pressed key, else 0.
 
-        Call it in every frame. It decides every `frame_skip` frames and holds its keys in between.
+        Call it in every frame. It decides every `frame_skip` frames, and holds the keys in between.
         """
         raw = np.asarray(obs, np.float64)
         damage, stocks, _ = now = raw[[[12, 44], [13, 45], [8, 40]]]
