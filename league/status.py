@@ -102,8 +102,8 @@ class WorkerStatus:
     metrics: Mapping[str, float]
     open_leases: int
     trouble: str = ""
-    """The reason why the worker is in quarantine, or the worker whose results contradict its
-    results. "" for most workers.
+    """Why the worker is in quarantine, or that its results contradict the results of another
+    worker. "" for most workers.
     """
     is_quarantined: bool = False
 

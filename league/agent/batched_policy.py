@@ -69,14 +69,14 @@ class BatchedPolicy:
     """Plays `num_seats` seats. A snapshot, the live network or a rival can be put in each seat.
 
     Args:
-        num_seats: S.
+        num_seats: number of seats, S.
         load: digest → network. `seat` calls `load` for a digest that is not in memory. If `load`
             raises an error, `seat` raises it too, and the seat stays unchanged.
         seed: seed of the random numbers that draw actions. They differ from the random numbers of a
             learner with the same seed. All seats draw at every `act`, so a seat's draws do not
             depend on the other seats.
-        action_size: A, the same for every network that is seated.
-        action_kind: kind of actions, the same for every network that is seated.
+        action_size: number of keys or choices, A. All seated networks must have this number.
+        action_kind: kind of actions. All seated networks must have this kind.
         max_bytes: largest size of frozen weights in memory, including copies in stacks. The least
             recently used weights are dropped first. Weights of seated networks always stay.
         device: device on which all networks compute, including the live network.

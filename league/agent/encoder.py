@@ -94,7 +94,7 @@ class Pooling(nn.Module):
         return Pooled(latent, self.context_out(context), latent_weights, context_weights)
 
     def unroll(self, own_TBE: Tensor, output_RBD: Tensor, empty_TBP1: Tensor) -> Pooled:
-        """Reads the outputs of R rows for T steps at once. The steps are the last T rows.
+        """Does the work of `forward` for T steps at once. The steps are the last T of R rows.
 
         Args:
             own_TBE: own observations.

@@ -110,9 +110,9 @@ class TorchLSTM(nn.Module):
 class PerceptronNetwork(PlayingNetwork):
     """Decides from the current observation and the memory of its LSTM.
 
-    In the states h and c, the value's LSTM comes after the policy's LSTM. The value's LSTM makes no
-    step if `step` is called without `time_left_B`. So pass `time_left_B` at every step of a match,
-    or never.
+    The states h and c hold the state of the policy's LSTM, followed by the state of the value's
+    LSTM. The value's LSTM makes no step if `step` is called without `time_left_B`. So pass
+    `time_left_B` at every step of a match, or never.
     """
 
     config: PerceptronConfig

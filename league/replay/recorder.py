@@ -1,4 +1,5 @@
-"""Records matches while they are played: a match by decisions, or a batch of matches by frames.
+"""Records matches while they are played: a single match decision by decision, or a batch of matches
+frame by frame.
 
 Shape suffixes: N rows (matches at once), T frames, F frames of a decision, 2 seats, A action width,
 B bytes of packed actions.

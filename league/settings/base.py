@@ -159,13 +159,13 @@ def lay_over(
     assignments: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Sections:
-    """Lays a file, variables and flags over `below`.
+    """Lays the settings of a file, of environment variables and of flags over `below`.
 
     Args:
         below: sections of plain values.
         file: a TOML file of sections. The preset that it extends is ignored.
         assignments: values of ``--set``.
-        environment: variables, by default no variables.
+        environment: environment variables, by default no variables.
 
     Raises:
         ConfigError: as in `resolve`.
