@@ -30,8 +30,8 @@ class Standing:
         points: in a round robin, the points of all matches (a draw is ½). In the other formats, the
             points of all encounters.
         elo, elo_low, elo_high: Elo by the fit of all matches, with its 95 % interval.
-        crashes: number of matches that it lost or drew because it failed.
-        late: number of its decisions that came late, in all matches.
+        crashes: number of matches that the entrant lost or drew because it failed.
+        late: number of the entrant's decisions that came late, in all matches.
         mu, sigma: the TrueSkill rating after all matches, rated in the order of the schedule.
     """
 

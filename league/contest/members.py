@@ -97,6 +97,7 @@ class Finder:
         Args:
             whos: names or mixtures.
             alone: whether mixtures are forbidden.
+
         Raises:
             InvalidInput: a mixture is named, although `alone` is set.
             NotFound: there is no run, or the game has no such bot.

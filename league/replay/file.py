@@ -163,8 +163,8 @@ def _header(replay: Replay) -> dict[str, Any]:
 
 
 def _pack(actions_T2A: NDArray[np.uint8]) -> bytes:
-    """Packs one key after another, with a bit for each frame: 1 if the key changed in it. So a key
-    that is held is a run of zeros.
+    """Packs one key after another, with a bit for each frame: 1 if the key changed in this frame.
+    So a key that is held gives a run of zeros.
     """
     planes_2AT = np.moveaxis(actions_T2A.astype(np.bool_), 0, -1)
     changed_2AT = np.diff(planes_2AT, axis=-1, prepend=False)

@@ -192,7 +192,7 @@ class MatchRecorder:
 def keys_for_decision(
     frames_FA: NDArray[np.uint8], before_A: NDArray[np.uint8], held_A: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
-    """Turns a player's keys in F frames into a single decision, held for these frames: `[..., A]`.
+    """Turns a player's keys in F frames into a single decision, which is held for these frames.
 
     A key is down in the decision if the player has it down in any of the frames, so that no short
     press is lost. But games react to new presses, and a held key can't be pressed again. So if the
@@ -202,6 +202,9 @@ def keys_for_decision(
         frames_FA: the player's keys in the frames `[F, ..., A]`.
         before_A: the player's keys in the frame before these frames.
         held_A: the previous decision.
+
+    Returns:
+        The decision `[..., A]`.
     """
     down_A = frames_FA.any(0)
     earlier_FA = np.concatenate([before_A[None], frames_FA[:-1]])

@@ -202,8 +202,8 @@ def pythons(checkout: Path | None = None) -> dict[str, tuple[str, str]]:
     """Returns the Python programs under which `check` plays the file, with their versions of Python
     and numpy.
 
-    If the checkout has its own Python, it is that. Otherwise, they are the tournament's Pythons if
-    this machine has them, or else this Python.
+    The checkout's own Python is used if there is one. Otherwise the tournament's Pythons are used
+    if this machine has them, or else this Python.
     """
     in_checkout = [str(checkout / name) for name in CHECKOUT_PYTHONS] if checkout else []
     for names in (in_checkout, PYTHONS, (sys.executable,)):
