@@ -258,8 +258,8 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
 
     A pass runs backwards over the levels. In each infoset it takes the action with the greatest
     value, summed over the infoset's positions. A position's weight is the probability that chance
-    and the opponent lead to it. The player's own earlier choices have no influence on the weights,
-    because they are the same in all positions of an infoset.
+    and the opponent lead to it. The weights leave out the player's own earlier choices, because
+    these choices are the same in all positions of an infoset.
 
     Args:
         tree: the tree.

@@ -7,8 +7,9 @@ outcomes:
 
     submit -> queue -> writer thread: BEGIN, savepoint by savepoint, COMMIT -> outcomes
 
-Memory follows the log. A request's effects on memory run before the next request of the same commit
-begins, while readers of memory are locked out. If the commit fails, memory is rebuilt from the log.
+The process also keeps a part of the log in memory. A request's effects on memory run before the
+next request of the same commit begins, while readers of memory are locked out. If the commit fails,
+memory is rebuilt from the log.
 """
 
 from __future__ import annotations

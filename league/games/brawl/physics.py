@@ -271,8 +271,8 @@ def _platform_comes_first(match: Any, number: int, stage: Any) -> bool:
     """Returns whether the platform's contact is solved before the contact of a ground.
 
     The grounds come first for a body whose box was fitted in this frame, or in the same frame as
-    the platform's box. Otherwise the order of leaves decides. This order depends on the seats, so
-    under the fair rules the grounds come first for every body.
+    the platform's box. Otherwise the order of the leaves in the tree of fat boxes decides. This
+    order depends on the seats, so under the fair rules the grounds come first for every body.
     """
     if number == NO_BOX or stage.is_fair:
         return False
