@@ -212,7 +212,7 @@ def results_json(outcome: Outcome) -> str:
     names, settings = outcome.names, outcome.tournament.settings
     content = {
         "game": settings.name,
-        "options": dict(settings.options),
+        "options": dict(settings.clean_options),
         "match_seconds": settings.match_seconds,
         **asdict(plan),
         "lead": outcome.lead,

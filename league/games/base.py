@@ -91,6 +91,8 @@ class GameSpec:
     """Versions with other rules whose agents can still play this version. Such an agent reads the
     whole observation, or only its first numbers, and has the same actions.
     """
+    training_options: tuple[str, ...] = ()
+    """Options that apply only to matches in which a learner trains."""
 
     @property
     def all_bots(self) -> tuple[BotSpec, ...]:

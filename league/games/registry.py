@@ -204,7 +204,7 @@ def game_spec(name: str, *, max_frames: int | None = None, **options: Any) -> Ga
         from league.games.brawl.spec import brawl_spec
         from league.games.brawl.stage import stage as stage_named
 
-        checked = ("stage", "rules", "loop", "variation")
+        checked = ("stage", "rules", "loop", "variation", "off_stage_starts")
         # Looking up the stage checks the options' values.
         stage_named(**{name: options[name] for name in checked if name in options})
         return brawl_spec(max_frames)

@@ -65,14 +65,25 @@ class GameSettings(Settings):
 
     def spec(self) -> GameSpec:
         """Returns the game's spec."""
-        return game_spec(self.name, **self._options())
+        options: dict[str, Any] = {**self.options}
+        return game_spec(self.name, max_frames=self.max_frames, **options)
 
-    def make(self, num_matches: int) -> BatchedGame:
-        """Makes `num_matches` matches of the game."""
-        return make_batched(self.name, num_matches, **self._options())
+    def make(self, num_matches: int, *, training: bool = False) -> BatchedGame:
+        """Makes `num_matches` matches of the game.
 
-    def _options(self) -> dict[str, Any]:
-        return {"max_frames": self.max_frames, **self.options}
+        Args:
+            num_matches: the number of matches.
+            training: whether a learner trains on them. Other matches lack the game's
+                `training_options`.
+        """
+        options: dict[str, Any] = {**self.options} if training else self.clean_options
+        return make_batched(self.name, num_matches, max_frames=self.max_frames, **options)
+
+    @property
+    def clean_options(self) -> dict[str, Any]:
+        """The game's options outside training."""
+        left_out = self.spec().training_options
+        return {name: value for name, value in self.options.items() if name not in left_out}
 
     @property
     def max_frames(self) -> int | None:

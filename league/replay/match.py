@@ -39,7 +39,7 @@ class Recipe:
             name=settings.name,
             version=settings.spec().version,
             max_frames=settings.max_frames,
-            options=settings.options,
+            options=settings.clean_options,
             is_allowed=True,
         )
 

@@ -87,8 +87,8 @@ class SessionSettings:
 
 
 def make_game(settings: SessionSettings) -> BatchedGame:
-    """Makes the batched game of the settings."""
-    return settings.game.make(settings.share.matches)
+    """Makes the batched game of the settings, as learners play it."""
+    return settings.game.make(settings.share.matches, training=True)
 
 
 def stage_rewards(

@@ -1,4 +1,4 @@
-"""The option `variation`: matches that differ a little from the original's, each by its seed."""
+"""Matches that differ from the original's, each by its seed: `variation`, `off_stage_starts`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from league.errors import ConfigError
 from league.games.brawl.game import BrawlGame
 from league.games.registry import game_spec
 from league.games.settings import GameSettings
+from league.replay import Recipe
+from league.settings.base import resolve
+from learner.train.build import SessionSettings, make_game
 
 MATCHES = 200
 RIGHT = 3
@@ -93,3 +96,46 @@ def test_what_is_no_share_is_refused(wrong: Any) -> None:
         game_spec("brawl", variation=wrong)
     with pytest.raises(ValueError, match="variation"):
         GameSettings(options={"variation": wrong})
+
+
+def test_players_begin_off_the_grounds_in_the_share_of_starts_that_is_asked_for() -> None:
+    game, plain = begun(off_stage_starts=0.5), begun()
+    x_N, plain_x_N = shown(game, "x"), shown(plain, "x")
+    moved_N = x_N != plain_x_N
+    assert 0.3 < moved_N.mean() < 0.6  # some would touch the platform, and stay at their spawns
+    over_pit_N = np.abs(x_N) <= 1.6
+    assert (moved_N == (over_pit_N | (np.abs(x_N) >= 7.5))).all()
+    assert 0.3 < over_pit_N[moved_N].mean() < 0.95
+    for _ in range(60):
+        game.step(pressed())
+        plain.step(pressed())
+    falls_N = game.stats_N2S[:, 0, game.spec.stats.index("falls")]
+    assert falls_N[moved_N].mean() > 0.2
+    assert not plain.stats_N2S[:, :, plain.spec.stats.index("falls")].any()
+
+
+def test_a_match_with_such_a_start_follows_from_its_seed() -> None:
+    one, other = begun(off_stage_starts=1.0), begun(off_stage_starts=1.0)
+    for _ in range(30):
+        one.step(pressed(RIGHT))
+        other.step(pressed(RIGHT))
+    np.testing.assert_array_equal(one.observations_N2O, other.observations_N2O)
+
+
+def test_only_learners_matches_have_such_starts() -> None:
+    flags = ["game.options.off_stage_starts=1"]
+    sections = resolve("smoke", assignments=flags, environment={})
+    clean = Recipe.of(sections.of(GameSettings)).make(8)
+    training = make_game(SessionSettings.of(sections))
+    for game in (clean, training):
+        game.reset(np.arange(game.num_matches, dtype=np.uint64))
+    assert (np.abs([clean.frame(n)["players"][0]["x"] for n in range(8)]) == 5.0).all()
+    assert (np.abs([training.frame(n)["players"][0]["x"] for n in range(8)]) != 5.0).any()
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, "often"])
+def test_a_share_of_starts_that_is_none_is_refused(share: object) -> None:
+    with pytest.raises(ConfigError, match="off_stage_starts"):
+        game_spec("brawl", off_stage_starts=share)
+    with pytest.raises(ValueError, match="off_stage_starts"):
+        GameSettings(options={"off_stage_starts": share})

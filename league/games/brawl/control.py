@@ -61,6 +61,13 @@ def begin_player(player: Any, side: int, stage: Any) -> None:
 
 
 @inner
+def set_air_counts(player: Any, jumps: int, recoveries: int) -> None:
+    """Sets the jumps and recoveries that a player in the air has left."""
+    player.jumps[_AIR], player.recovery_of[_AIR] = jumps, recoveries
+    player.air_jumps, player.recoveries = jumps, recoveries
+
+
+@inner
 def _way(keys: int) -> int:
     """Returns the direction of the keys: -1 left, 1 right, or 0. A and D together give 0."""
     right = 1 if keys & rules.RIGHT else 0

@@ -38,6 +38,8 @@ class BrawlGame(BatchedGame):
         variation: 0 to 1, how much every match differs from the original (variation.py).
         loop: "run_match" for the loop of the original's tournament, or "env.step" for its training
             loop.
+        off_stage_starts: 0 to 1, the probability that a player begins off the grounds
+            (variation.py).
         max_frames: time limit in frames. None means 90 s.
         threads: number of threads that share the rows of a step. It doesn't change results. The
             default is 1, because a second core helps the learner more than the game
@@ -56,6 +58,7 @@ class BrawlGame(BatchedGame):
         rules: str = "ai2",
         variation: float = 0.0,
         loop: str = "run_match",
+        off_stage_starts: float = 0.0,
         max_frames: int | None = None,
         threads: int = 1,
     ) -> None:
@@ -64,7 +67,9 @@ class BrawlGame(BatchedGame):
         super().__init__(brawl_spec(max_frames), num_matches)
         self.stage_name = stage
         self._options = f"{stage} {rules} {variation} {loop}"
-        stage_1 = stage_named(stage, rules, variation, loop)
+        if off_stage_starts:
+            self._options += f" {off_stage_starts}"
+        stage_1 = stage_named(stage, rules, variation, loop, off_stage_starts)
         self._stage = stage_1[0]
         self._players_N2 = np.zeros((num_matches, 2), layout.PLAYER)
         self._matches_N = np.zeros(num_matches, layout.MATCH)

@@ -23,7 +23,7 @@ from league.games.brawl.physics import begin_tree, move_platform
 from league.games.brawl.planner import planner_keys
 from league.games.brawl.random_stream import mixed, stream_of
 from league.games.brawl.scoring import score_end
-from league.games.brawl.variation import begin_variation, take_keys
+from league.games.brawl.variation import begin_variation, start_off_stage, take_keys
 from league.games.brawl.weapons import begin_weapons
 
 _ONE = np.uint64(1)
@@ -31,7 +31,7 @@ _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xD1B54A32D192ED03), np.uint64(0x8BB84B9
 
 
 @inner
-def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
+def _begin_player(player: Any, side: int, seed: Any, match: Any, stage: Any) -> None:
     # The stream belongs to the side, so a bot draws the same numbers in either seat.
     player.random = stream_of(seed, _RIGHT_STREAM if side > 0 else _LEFT_STREAM)
     begin_player(player, side, stage)
@@ -39,6 +39,8 @@ def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
     player.equipped, player.dropped = 0, 0
     for i in range(MIRROR_DELAY):
         player.past_keys[i] = 0
+    if stage.off_stage_starts > 0.0:
+        start_off_stage(player, match, stage)
     player.last_x = player.x
 
 
@@ -54,8 +56,8 @@ def begin(n: int, seed: Any, arrays: Any) -> None:
     move_platform(match, stage)
     begin_weapons(match, seed)
     first_side = 1 if mixed(seed) & _ONE else -1
-    _begin_player(player_0, first_side, seed, stage)
-    _begin_player(player_1, -first_side, seed, stage)
+    _begin_player(player_0, first_side, seed, match, stage)
+    _begin_player(player_1, -first_side, seed, match, stage)
     begin_tree(match, player_0, player_1, stage)
     for seat in range(2):
         stats_N21[n, seat, 0] = no_stats_1[0]

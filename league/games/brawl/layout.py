@@ -194,6 +194,7 @@ STAGE = np.dtype(
         ("path", np.float64, (PLATFORM_PERIOD, 4)),  # x, y, vx, vy of the platform, by frame
         ("is_fair", np.int32),  # 1 under the fair rules
         ("variation", np.float64),  # from 0 to 1
+        ("off_stage_starts", np.float64),  # probability that a player begins off the grounds
         ("platform_half_width", np.float64),
         ("platform_half_height", np.float64),
         ("blast_x", np.float64),

@@ -74,4 +74,5 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
         reward_presets=PRESETS,
         places=(FIELDS.index("x"), FIELDS.index("y")),
         older_versions=("3", "4", "5", "6"),
+        training_options=("off_stage_starts",),
     )

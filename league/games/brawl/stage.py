@@ -94,6 +94,7 @@ def stage(
     rules: str = "ai2",
     variation: float = 0.0,
     loop: str = "run_match",
+    off_stage_starts: float = 0.0,
 ) -> NDArray[np.void]:
     """Returns a stage by its name.
 
@@ -102,9 +103,10 @@ def stage(
         rules: a name in `RULES`.
         variation: 0 to 1 (variation.py).
         loop: a name in `LOOPS`.
+        off_stage_starts: 0 to 1 (variation.py).
 
     Raises:
-        ConfigError: an unknown name, or a variation out of bounds.
+        ConfigError: an unknown name, or a number out of bounds.
     """
     if stage not in STAGES:
         raise ConfigError(f"there is no stage {stage!r}: choose one of {', '.join(sorted(STAGES))}")
@@ -112,10 +114,13 @@ def stage(
         raise ConfigError(f"there are no rules {rules!r}: choose one of {', '.join(RULES)}")
     if loop not in LOOPS:
         raise ConfigError(f"there is no loop {loop!r}: choose one of {', '.join(LOOPS)}")
-    if not isinstance(variation, int | float) or not 0.0 <= variation <= 1.0:
-        raise ConfigError(f"variation = {variation!r} can't be used: choose a number from 0 to 1")
+    shares = {"variation": variation, "off_stage_starts": off_stage_starts}
+    for name, share in shares.items():
+        if not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
+            raise ConfigError(f"{name} = {share!r} can't be used: choose a number from 0 to 1")
     stage_1 = np.zeros(1, layout.STAGE)
-    stage_1["variation"] = variation
+    for name, share in shares.items():
+        stage_1[name] = share
     stage_1["is_fair"] = rules == "fair"
     for field, value in (_SHARED | STAGES[stage]).items():
         stage_1[field] = value

@@ -4,6 +4,11 @@ The seed of a match decides where the platform begins, how much friction surface
 keys take effect a frame late. In every observation, errors are added to both players' positions and
 speeds. The option `variation` scales all of these from 0 (no variation) to 1. docs/tournament.md
 shows how much this helps.
+
+The option `off_stage_starts` lets players begin where they could fall: in the air over the pit or
+beside the stage, with few jumps left. Without it an agent rarely meets these situations, and it
+falls without being hit. For example, the wall of a ground counts as ground: next to it the key of
+heavy attacks begins a long attack on the ground, and not the recovery that it is in the air.
 """
 
 from __future__ import annotations
@@ -12,7 +17,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from league.games.brawl import rules
 from league.games.brawl.compiling import inner
+from league.games.brawl.control import set_air_counts
 from league.games.brawl.random_stream import share, stream_of
 
 FRICTION: Final = 0.3
@@ -23,6 +30,10 @@ PLACE_ERROR: Final = 0.1 / 14.0
 """Largest error of a position, scaled as in an observation: 0.1 units in x, 0.06 units in y."""
 SPEED_ERROR: Final = 0.02
 """Largest error of a speed, scaled as in an observation: about 0.25 u/s."""
+PIT: Final = 1.55
+"""Largest |x| of a body over the pit, between the walls."""
+EDGE: Final = 7.5
+"""Smallest |x| of a body beside the stage."""
 _STREAM: Final = np.uint64(0x9FB21C651E98DF25)
 
 
@@ -60,3 +71,36 @@ def blur(half: Any, match: Any, stage: Any) -> None:
     half.y = min(max(half.y + _wrong(match, position_error), -1.0), 1.0)
     half.vx = min(max(half.vx + _wrong(match, speed), -1.0), 1.0)
     half.vy = min(max(half.vy + _wrong(match, speed), -1.0), 1.0)
+
+
+@inner
+def _either(match: Any) -> float:
+    return 1.0 if share(match) < 0.5 else -1.0
+
+
+@inner
+def start_off_stage(player: Any, match: Any, stage: Any) -> None:
+    """Moves a new player off the grounds, with the stage's probability.
+
+    40 % of the moved players begin over the pit, 35 % there close to a wall, and 25 % beside the
+    stage. Position, speed, facing, jumps and recoveries are drawn. Half of them hold the key of
+    heavy attacks. A player that would touch the platform stays at its spawn.
+    """
+    if share(match) >= stage.off_stage_starts:
+        return
+    where = share(match)
+    if where < 0.4:
+        x = PIT * (2.0 * share(match) - 1.0)
+    elif where < 0.75:
+        x = _either(match) * (PIT + 0.05 - 0.5 * share(match))
+    else:
+        x = _either(match) * (EDGE + 2.0 * share(match))
+    y = 5.0 * share(match) - 1.0
+    if abs(x - match.platform_x) < 1.5 and abs(y - match.platform_y) < 0.7:
+        return
+    player.x, player.y = x, y
+    player.vx, player.vy = 4.0 * (2.0 * share(match) - 1.0), 10.0 * share(match) - 3.0
+    player.facing = int(_either(match))
+    set_air_counts(player, int(3.0 * share(match)), int(2.0 * share(match)))
+    if share(match) < 0.5:
+        player.keys = rules.HEAVY
