@@ -78,7 +78,7 @@ def facts(items: Mapping[str, Text]) -> Markup:
     return Markup('<dl class="facts">{}</dl>').format(joined(cells))
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[Text]], kind: str = "") -> Markup:
+def table(headings: Sequence[Text], rows: Iterable[Sequence[Text]], kind: str = "") -> Markup:
     """Returns a table, or the words "Nothing yet".
 
     Args:
@@ -113,10 +113,12 @@ def tag(words: str, kind: str = "") -> Markup:
     return Markup('<span class="tag {}">{}</span>').format(kind, text(words))
 
 
-def bar(low: float, share: float, high: float) -> Markup:
-    """Returns a bar for a share between 0 and 1, with marks at the ends of its interval."""
+def bar(low: float, share: float, high: float, words: str = "") -> Markup:
+    """Returns a bar for a share between 0 and 1, with marks at the ends of its interval. `words`
+    explain it, by default the interval in percent.
+    """
     low, high = 100 * low, 100 * high
     return Markup(
-        '<span class="bar" title="{:.1f} to {:.1f} %"><i style="width:{:.1f}%"></i>'
+        '<span class="bar" title="{}"><i style="width:{:.1f}%"></i>'
         '<em style="left:{:.1f}%;width:{:.1f}%"></em></span>'
-    ).format(low, high, 100 * share, low, high - low)
+    ).format(words or f"{low:.1f} to {high:.1f} %", 100 * share, low, high - low)

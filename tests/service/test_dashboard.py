@@ -37,7 +37,7 @@ from league.runs.finding import FORMAT
 from league.runs.folder import write_config
 from league.security.tokens import TokenFile
 from league.settings.base import resolve
-from league.stats.ratings.elo import elo
+from league.stats.ratings.elo import HALF_WIDTH, PER_POINT, elo
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -228,17 +228,54 @@ def test_a_phones_row_of_tabs_shows_the_tab_of_the_page(phone: Page, address: st
 def test_numbers_are_those_of_the_services(
     page: Page, address: str, client: MatchmakerClient
 ) -> None:
-    page.goto(f"{address}/leaderboard?kind=snapshot")
+    page.goto(f"{address}/leaderboard?kind=snapshot&open=main")
     page.wait_for_selector("tbody tr")
-    shown = [row.query_selector_all("td") for row in page.query_selector_all("tbody tr")]
+    lineage, *shown = (row.query_selector_all("td") for row in page.query_selector_all("tbody tr"))
     ratings = [one for one in client.ratings() if one.player.kind.value == "snapshot"]
-    assert [[row[column].inner_text() for column in (1, 3, 5)] for row in shown] == [
-        [one.player.name, f"{one.score:.2f}", f"{elo(one.mu):.0f}"] for one in ratings
+    names = [row[1].inner_text().split()[0] for row in shown]
+    assert names == [one.player.name for one in ratings]
+    assert [[row[column].inner_text() for column in (9, 2)] for row in shown] == [
+        [f"{one.score:.2f}", f"{elo(one.mu):,.0f} ± {PER_POINT * HALF_WIDTH * one.sigma:.0f}"]
+        for one in ratings
     ]
+    assert lineage[2].inner_text() == shown[0][2].inner_text()
     with page.expect_download() as download:
         page.click("text=CSV")
     lines = Path(download.value.path()).read_text().splitlines()
     assert lines[1].split(",")[1] == client.ratings()[0].player.name
+
+
+def test_the_leaderboard_is_sorted_unfolded_and_filtered_in_place(
+    page: Page, address: str, client: MatchmakerClient
+) -> None:
+    page.goto(f"{address}/leaderboard")
+    page.wait_for_selector("tbody tr")
+    page.evaluate("window.same = true")
+
+    def column(number: int) -> list[str]:
+        return [one.split()[0] for one in page.locator(f"td:nth-child({number})").all_inner_texts()]
+
+    games = sorted(int(text.replace(",", "")) for text in column(8))
+    for words, expected in (("games ▾", games[::-1]), ("games ▴", games)):
+        page.focus("#by-games")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f'th:has-text("{words}")')
+        assert [int(text.replace(",", "")) for text in column(8)] == expected
+        page.wait_for_function("document.activeElement.id == 'by-games'")
+    page.click("#open-main")
+    page.wait_for_selector('#open-main[aria-expanded="true"]')
+    snapshots = [one.player.name for one in client.ratings() if lineage_of(one.player.name)]
+    assert {*snapshots} < {*page.locator("td:nth-child(2) .under + a").all_inner_texts()} | {""}
+    page.locator("[name=search]").press_sequentially("main@1", delay=20)
+    page.wait_for_function("document.querySelectorAll('tbody tr').length == 1")
+    assert column(2) == ["main@1000"]
+    assert page.evaluate("document.activeElement.name") == "search"
+    page.select_option("[name=kind]", "bot")
+    page.wait_for_selector("text=Nothing yet")
+    assert page.evaluate("window.same"), "the page was not loaded again"
+    page.reload()  # the address has all choices
+    page.wait_for_selector("text=Nothing yet")
+    assert page.input_value("[name=search]") == "main@1"
 
 
 def test_a_page_follows_the_league(page: Page, address: str, client: MatchmakerClient) -> None:

@@ -16,11 +16,13 @@ from collections.abc import Callable, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Annotated, Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from fastapi import Form, Request, Response, WebSocket
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from markupsafe import Markup
 from nicegui import app, core, ui
+from nicegui.events import GenericEventArguments
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from league.errors import LeagueError, NotFound
@@ -29,7 +31,7 @@ from league.security.roles import AccessRole
 from league.views.dashboard import live
 from league.views.dashboard.access import HEADERS, Access, Gate
 from league.views.dashboard.arena import WORKER, Arena
-from league.views.dashboard.blocks import Block, Chart, address
+from league.views.dashboard.blocks import Block, Chart, Filters, address
 from league.views.dashboard.connections import BACKLOG, BrowserConnection
 from league.views.dashboard.pages import (
     curves,
@@ -48,7 +50,9 @@ from league.views.html import joined, section, text
 from league.views.leaderboard import FORMATS, gather
 
 FIRST_SECONDS = 1.0
-"""Seconds that a page waits for its blocks before it shows a note that they are being read."""
+"""How long a page waits for its blocks before it says that they are being read."""
+MOST_QUERY = 4000
+"""Largest length of the parameters that a browser sends."""
 
 
 class Shown(NamedTuple):
@@ -280,6 +284,8 @@ class View:
     ) -> None:
         self._show, self._source, self._parameters = show, source, parameters
         self._holder = ui.element("div").classes("blocks")
+        for kind in ("click", "input"):
+            self._holder.on(kind, self._choose, throttle=0.3, js_handler=_CHOOSE)
         self._shown: list[Block] = []
         self._elements: list[Any] = []
         self._reading: asyncio.Task[list[Block]] | None = None
@@ -304,19 +310,31 @@ class View:
         """Reads the blocks again and sends changes."""
         if self._reading is None:
             self._reading = asyncio.create_task(asyncio.to_thread(self._read))
-        blocks = await self._reading
+        reading = self._reading
+        blocks = await reading
+        if reading is self._reading:  # else other parameters were chosen meanwhile
+            self._reading = None
+            self._put(blocks)
+
+    async def _choose(self, event: GenericEventArguments) -> None:
+        """Shows the page with other parameters, the query of its address."""
+        self._parameters = dict(parse_qsl(str(event.args)[:MOST_QUERY]))
         self._reading = None
-        self._put(blocks)
+        await self.refresh()
 
     def _put(self, blocks: list[Block]) -> None:
-        if [_shape(block) for block in blocks] != [_shape(block) for block in self._shown]:
-            self._holder.clear()
-            with self._holder:
-                self._elements = [_element(block) for block in blocks]
-        else:
-            for element, old, new in zip(self._elements, self._shown, blocks, strict=True):
-                if old != new:
-                    _update(element, new)
+        same = 0
+        for old, new in zip(self._shown, blocks, strict=False):
+            if _shape(old) != _shape(new):
+                break
+            if old != new and not isinstance(new, Filters):
+                _update(self._elements[same], new)
+            same += 1
+        for _ in self._shown[same:]:
+            self._elements.pop()
+            self._holder.remove(same)
+        with self._holder:
+            self._elements += map(_element, blocks[same:])
         self._shown = blocks
 
     def _read(self) -> list[Block]:
@@ -328,7 +346,7 @@ class View:
 
 
 def _shape(block: Block) -> object:
-    return block.title if isinstance(block, Chart) else Markup
+    return block.title if isinstance(block, Chart) else type(block)
 
 
 def _element(block: Block) -> Any:
@@ -353,6 +371,7 @@ def _update(element: Any, block: Block) -> None:
         element.set_content(block)
 
 
+_CHOOSE = "(event) => { const query = chosen(event); if (query !== null) emit(query); }"
 HERE = files("league.views.dashboard") / "static"
 SCRIPTS = (DRAW_JS, files("league.views.film") / "player.js", HERE / "viewer.js", HERE / "play.js")
 _STYLE = (HERE / "dashboard.css").read_text(encoding="utf-8")

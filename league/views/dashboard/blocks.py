@@ -42,12 +42,33 @@ class Chart:
     """Whether the chart colours its own text. Otherwise the text follows the theme."""
 
 
+class Filters(Markup):
+    """A section with a form of `filters`. The browser keeps what people enter, so a change of these
+    values alone does not draw the form again.
+    """
+
+
 Block = Markup | Chart
 
 
 def link(words: Text, path: str, **query: object) -> Markup:
     """Returns a link to a page of the dashboard. Parameters without a value are left out."""
     return Markup('<a href="{}">{}</a>').format(address(path, **query), text(words))
+
+
+def here(words: Text, path: str, number: str, more: Text = "", /, **query: object) -> Markup:
+    """Returns a link that changes the page in its place, and keeps the focus.
+
+    Args:
+        words: its text.
+        path: the page.
+        number: its id.
+        more: further attributes.
+        query: the page's parameters.
+    """
+    return Markup('<a href="{}" id="{}" data-now{}>{}</a>').format(
+        address(path, **query), number, more, text(words)
+    )
 
 
 def address(path: str, **query: object) -> str:
@@ -138,6 +159,11 @@ def suggestions(number: str, names: Iterable[str]) -> Markup:
     """Returns a list of suggestions for text fields, with the id `number`."""
     options = joined(Markup('<option value="{}">').format(text(name)) for name in names)
     return Markup('<datalist id="{}">{}</datalist>').format(number, options)
+
+
+def filters(*parts: Text) -> Markup:
+    """Returns a form that acts as people type and choose (see static/viewer.js)."""
+    return Markup("<form data-now>{}</form>").format(joined(parts, " "))
 
 
 def form(*parts: Text, action: str = "", method: str = "get", button: str = "Show") -> Markup:

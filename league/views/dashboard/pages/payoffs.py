@@ -11,7 +11,7 @@ from league.console.text import percent
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating
 from league.stats.payoff import Stakes
-from league.views.dashboard.blocks import Block, Chart, choice, form, player_link
+from league.views.dashboard.blocks import Block, Chart, Filters, choice, filters, player_link
 from league.views.dashboard.source import Source
 from league.views.html import facts, section, table
 from league.views.style import SCREEN_PALETTE
@@ -33,7 +33,9 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     book = Book(parameters["book"]) if parameters.get("book") in BOOKS else Book.EVAL
     names = chosen(source.ratings(book))
     cells = source.payoff(book, names, names) if names else []
-    picker = section("Who beats whom", form(choice("book", "matches", BOOKS, book.value)))
+    picker = Filters(
+        section("Who beats whom", filters(choice("book", "matches", BOOKS, book.value)))
+    )
     if not cells:
         return [picker, section("Nothing yet", words="No two players have met in these matches.")]
     structure = source.kept(

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from statistics import NormalDist
 
 from markupsafe import Markup
 
 from league.console.text import percent, when
+from league.ids import lineage_of
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
 from league.stats.ratings.belief import Belief, spread
-from league.stats.ratings.elo import HALF_WIDTH, elo
+from league.stats.ratings.elo import HALF_WIDTH, PER_POINT, elo
 from league.views.dashboard.blocks import (
     Block,
+    Filters,
     choice,
     entry,
+    filters,
     form,
+    here,
     link,
     player_link,
     sparkline,
@@ -24,86 +30,145 @@ from league.views.dashboard.blocks import (
     wins_bar,
 )
 from league.views.dashboard.source import Source
-from league.views.html import Text, facts, joined, section, table, tag
+from league.views.html import Text, bar, facts, joined, section, table, tag
 
-ROWS, FAILURES = 50, 5
+ROWS, FAILURES, MOST = 50, 5, 200
+"""Largest numbers of rows: of results and matches, of failures, and of the leaderboard."""
+TREND = 40
+"""Largest number of snapshots in the trend of a lineage."""
 BOOKS = {"eval": "clean matches", "greedy": "greedy matches", "train": "training"}
-SORTS = {"rank": "rank", "games": "games", "step": "step", "name": "name"}
+HEADINGS = ("rank#", "player", "Elo#", "", "trend", "newest", "wins#", "games#", "steps#", "score#")
+SORTS: Mapping[str, Callable[[Rating], float | str]] = {
+    "rank": lambda rating: rating.rank or math.inf,
+    "player": lambda rating: rating.player.name,
+    "Elo": lambda rating: -rating.mu,
+    "wins": lambda rating: -rating.wins / max(1, rating.games),
+    "games": lambda rating: -rating.games,
+    "steps": lambda rating: -rating.player.step,
+    "score": lambda rating: -rating.score,
+}
+"""How a click on a heading sorts. A second click turns the order around."""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
-    book = Book(_known(parameters, "book", BOOKS))
-    kind, sort = parameters.get("kind", ""), _known(parameters, "sort", SORTS)
-    search, number = parameters.get("search", ""), _page(parameters)
-    ratings = source.ratings(book)
+    usual = {"book": "eval", "kind": "", "search": "", "sort": "rank", "open": ""}
+    chosen = {name: parameters.get(name, value) for name, value in usual.items()}
+    if chosen["book"] not in BOOKS:
+        chosen["book"] = usual["book"]
+    kind, search = chosen["kind"], chosen["search"].lower()
+    ratings = source.ratings(Book(chosen["book"]))
     kinds = sorted({group for rating in ratings for group in _groups(rating.player)})
     listed = [
         rating
         for rating in ratings
-        if (not kind or kind in _groups(rating.player))
-        and search.lower() in rating.player.name.lower()
+        if (not kind or kind in _groups(rating.player)) and search in rating.player.name.lower()
     ]
-    keys = {
-        "games": lambda rating: -rating.games,
-        "step": lambda rating: -rating.player.step,
-        "name": lambda rating: rating.player.name,
-    }
-    if sort in keys:
-        listed.sort(key=keys[sort])
-    chosen = {"book": book.value, "kind": kind, "sort": sort, "search": search}
-    filters = form(
-        choice("book", "matches", BOOKS, book.value),
-        choice("kind", "players", {"": "all", **{group: group for group in kinds}}, kind),
-        choice("sort", "sorted by", SORTS, sort),
-        entry("search", "name", search),
+    rows = list(islice(_rows(listed, chosen), MOST))
+    more = f"The first {MOST} rows: a name finds the others." if len(rows) == MOST else ""
+    files = (
+        Markup('<a href="download/leaderboard.{}" download>{}</a>').format(name, name.upper())
+        for name in ("csv", "json", "md")
     )
-    files = joined(
-        (
-            Markup('<a href="download/leaderboard.{}" download>{}</a>').format(name, name.upper())
-            for name in ("csv", "json", "md")
-        ),
-        " ",
-    )
-    headings = ["rank#", "player", "role", "score#", "rating, 95 %#", "Elo#", "trend", "games#"]
-    rows = [_row(rating) for rating in listed[number * ROWS : (number + 1) * ROWS]]
     words = (
-        "Score = mu − 3 sigma of TrueSkill, and Elo is mu on Elo's scale. A draw is not a win. The "
-        "marks in the bar are the 95 % interval of the share of wins. Download: "
+        "A lineage shows its best and its newest snapshot, and unfolds. Elo, with its 95 % "
+        "interval, is mu of TrueSkill on Elo's scale. Ranks are by score = mu − 3 sigma. A draw "
+        "is not a win. Download: "
+    )
+    kept = filters(
+        choice("book", "matches", BOOKS, chosen["book"]),
+        choice("kind", "players", {"": "all", **{group: group for group in kinds}}, kind),
+        entry("search", "name", chosen["search"]),
     )
     return [
+        Filters(section("Leaderboard", kept, words=joined([words, joined(files, " ")]))),
         section(
-            "Leaderboard",
-            filters,
-            table([*headings, "wins", "state", "parent", "step#"], rows),
-            _pages(number, len(listed), "/leaderboard", chosen),
-            words=joined([words, files]),
-        )
+            f"{len(listed):,} players",
+            table([_heading(name, chosen) for name in HEADINGS], rows),
+            words=more,
+        ),
     ]
 
 
-def _known(parameters: Mapping[str, str], name: str, values: Mapping[str, str]) -> str:
-    """Returns a parameter's value if it is in `values`, or else the first of the values."""
-    value = parameters.get(name, "")
-    return value if value in values else next(iter(values))
+def _heading(name: str, chosen: Mapping[str, str]) -> Text:
+    """Returns a column's heading, a link if the column can sort the page."""
+    key, sort = name.rstrip("#"), chosen["sort"]
+    if key not in SORTS:
+        return name
+    words = f"{key} {'▾' if sort == key else '▴'}" if sort.lstrip("-") == key else key
+    target = {**chosen, "sort": f"-{key}" if sort == key else key}
+    return here(words, "/leaderboard", f"by-{key}", **target) + name[len(key) :]
 
 
-def _page(parameters: Mapping[str, str]) -> int:
-    value = parameters.get("page", "0")
-    return int(value) if value.isdecimal() and len(value) < 7 else 0
+def _rows(listed: Sequence[Rating], chosen: Mapping[str, str]) -> Iterator[Sequence[Text]]:
+    """Yields a row for each lineage and for each other player, and below an open lineage its
+    snapshots. A search opens all lineages.
+    """
+    by, is_back = SORTS.get(chosen["sort"].lstrip("-"), SORTS["rank"]), chosen["sort"][:1] == "-"
+    lanes: dict[str, list[Rating]] = {}
+    for rating in listed:
+        lanes.setdefault(lineage_of(rating.player.name) or rating.player.name, []).append(rating)
+    bounds = [bound for rating in listed for bound in _bounds(rating)]
+    scale = min(bounds, default=0.0), max(bounds, default=1.0)
+    opened = {*chosen["open"].split(",")} - {""}
+    for name, lane in sorted(lanes.items(), key=lambda item: by(item[1][0]), reverse=is_back):
+        if len(lane) == 1:
+            yield _row(lane[0], scale)
+            continue
+        is_open = name in opened or bool(chosen["search"])
+        state = Markup(' aria-expanded="{}"').format(str(is_open).lower())
+        words = f"{'▾' if is_open else '▸'} {name}, best of {len(lane):,}"
+        target = ",".join(sorted(opened ^ {name}))
+        fold = here(words, "/leaderboard", f"open-{name}", state, **{**chosen, "open": target})
+        steps = sorted(lane, key=lambda rating: rating.player.step)
+        last = steps[-1].player.name
+        newest = link(f"{last} {_elo(steps[-1])}", "/player", name=last)
+        trend = [rating.mu for rating in steps[:: -(-len(steps) // TREND)]]
+        yield _row(lane[0], scale, fold + Markup("<br>"), newest, trend)
+        for rating in sorted(lane, key=by, reverse=is_back) if is_open else ():
+            yield _row(rating, scale, Markup('<span class="under"></span>'))
 
 
-def _pages(number: int, total: int, path: str, chosen: Mapping[str, str]) -> Markup:
-    last = max(0, (total - 1) // ROWS)
-    if not last:
-        return Markup("")
-    steps = []
-    if number > 0:
-        steps.append(link("‹ before", path, **chosen, page=number - 1))
-    steps.append(Markup("<span>{:,} to {:,} of {:,}</span>").format(
-        number * ROWS + 1, min(total, (number + 1) * ROWS), total))  # fmt: skip
-    if number < last:
-        steps.append(link("next ›", path, **chosen, page=number + 1))
-    return Markup('<div class="pages">{}</div>').format(joined(steps, " "))
+def _row(
+    rating: Rating,
+    scale: tuple[float, float],
+    before: Text = "",
+    newest: Text = "",
+    trend: Sequence[float] = (),
+) -> Sequence[Text]:
+    """Returns a row of the leaderboard.
+
+    Args:
+        scale: the least and the largest rating of the page.
+        before: what stands before the player's name.
+        newest: the newest snapshot of its lineage.
+        trend: the ratings of its lineage, by default its own scores.
+    """
+    player, (low, high) = rating.player, scale
+    least, most = ((bound - low) / ((high - low) or 1.0) for bound in _bounds(rating))
+    tags = [*[*_groups(player)][-1:], *["anchor"] * rating.pinned]
+    tags += [player.state.value] * (player.state is not PlayerState.ACTIVE)
+    return (
+        str(rating.rank or ""),
+        joined([before, player_link(player.name), *(tag(words, words) for words in tags)], " "),
+        _elo(rating),
+        bar(least, (least + most) / 2, most, f"of {elo(low):,.0f} to {elo(high):,.0f}"),
+        sparkline(trend or rating.trend),
+        newest,
+        percent(rating.wins / rating.games) if rating.games else "",
+        f"{rating.games:,}",
+        f"{player.step:,}" if player.step else "",
+        f"{rating.score:.2f}",
+    )
+
+
+def _bounds(rating: Rating) -> tuple[float, float]:
+    """Returns the 95 % interval of a rating."""
+    half = HALF_WIDTH * rating.sigma
+    return rating.mu - half, rating.mu + half
+
+
+def _elo(rating: Rating) -> str:
+    return f"{elo(rating.mu):,.0f} ± {PER_POINT * HALF_WIDTH * rating.sigma:.0f}"
 
 
 def _groups(player: Player) -> Iterator[str]:
@@ -111,28 +176,6 @@ def _groups(player: Player) -> Iterator[str]:
     yield player.kind.value
     if player.role.value != "none":
         yield player.role.value.replace("_", " ")
-
-
-def _interval(rating: Rating) -> str:
-    half = HALF_WIDTH * rating.sigma
-    return f"{rating.mu:.2f} ± {half:.2f}"
-
-
-def _row(rating: Rating) -> Sequence[Text]:
-    player = rating.player
-    return (
-        str(rating.rank or ""),
-        joined([player_link(player.name), tag("anchor") if rating.pinned else ""], " "),
-        joined((tag(group, group) for group in _groups(player)), " "),
-        f"{rating.score:.2f}",
-        *(_interval(rating), f"{elo(rating.mu):.0f}"),
-        sparkline(rating.trend),
-        f"{rating.games:,}",
-        wins_bar(rating.wins, rating.games),
-        player.state.value,
-        player_link(player.parent) if player.parent else "",
-        f"{player.step:,}" if player.step else "",
-    )
 
 
 def _chance(first: Rating, second: Rating) -> float:
@@ -162,7 +205,7 @@ def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         numbers["parent"] = player_link(player.parent)
     if rating:
         numbers |= {"rank": str(rating.rank or "–"), "score": f"{rating.score:.2f}"}
-        numbers |= {"rating": _interval(rating), "Elo": f"{elo(rating.mu):.0f}"}
+        numbers |= {"Elo, 95 %": _elo(rating)}
     if player.held_out:
         numbers["held out"] = "never met in training"
     links = joined(
@@ -248,13 +291,12 @@ def show_comparison(source: Source, parameters: Mapping[str, str]) -> list[Block
             (
                 player_link(player.name),
                 f"{rated.score:.2f}" if rated else "not rated yet",
-                _interval(rated) if rated else "",
-                f"{elo(rated.mu):.0f}" if rated else "",
+                _elo(rated) if rated else "",
                 f"{rated.games:,}" if rated else "",
                 wins_bar(rated.wins, rated.games) if rated else "",
             )
         )
-    headings = ("player", "score#", "rating, 95 %#", "Elo#", "games#", "wins")
+    headings = ("player", "score#", "Elo, 95 %#", "games#", "wins")
     blocks.append(section("Ratings", table(headings, rows)))
     first, second = names
     words = []

@@ -81,3 +81,28 @@ new MutationObserver((_, observer) => {
   observer.disconnect();
   tab.scrollIntoView({ inline: "center", block: "nearest" });
 }).observe(document.documentElement, { childList: true, subtree: true });
+
+/* Links and forms with data-now change the page in its place: the new query, null without one. */
+function chosen(event) {
+  const link = event.type === "click" && !event.ctrlKey && !event.metaKey && event.target.closest("a[data-now]");
+  const form = event.type === "input" && event.target.closest("form[data-now]");
+  if (!link && !form) return null;
+  const query = new URLSearchParams(link ? link.search : location.search);
+  if (link) event.preventDefault();
+  else for (const [name, value] of new FormData(form)) query.set(name, value);
+  history.replaceState(history.state, "", "?" + query);
+  return String(query);
+}
+
+addEventListener("submit", (event) => {
+  if (event.target.matches("form[data-now]")) event.preventDefault();
+});
+
+/* A link that a new picture of the page replaces keeps the focus. */
+let focused = "";
+addEventListener("focusin", (event) => { focused = event.target.id; });
+addEventListener("pointerdown", () => { focused = ""; });
+new MutationObserver(() => {
+  if (focused && document.activeElement === document.body)
+    document.getElementById(focused)?.focus({ preventScroll: true });
+}).observe(document.documentElement, { childList: true, subtree: true });

@@ -1,0 +1,54 @@
+"""What the dashboard's leaderboard says of lineages, bots and strangers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import screens
+
+from league.players import PlayerKind, Rating
+from league.views.dashboard.pages import standings
+
+HOSTILE = "<img src=x onerror=alert(1)>@5"
+
+
+def shown(ratings: tuple[Rating, ...], **parameters: str) -> list[str]:
+    """The rows of the page as text without tags."""
+    blocks = standings.show(SimpleNamespace(ratings=lambda book: ratings), parameters)
+    rows = re.findall(r"<tr>(.*?)</tr>", "".join(map(str, blocks)), re.DOTALL)[1:]
+    return [re.sub(r"<[^>]*>", " ", row) for row in rows]
+
+
+@pytest.fixture
+def ratings() -> tuple[Rating, ...]:
+    return screens.ratings()
+
+
+def test_a_lineage_is_a_row_between_the_bots_with_its_best_and_its_newest(ratings):
+    best, *_ = snapshots = [one for one in ratings if one.player.kind is PlayerKind.SNAPSHOT]
+    newest = replace(best.player, name="main@900000", step=900_000)
+    ratings += (replace(snapshots[-1], player=newest, rank=99),)
+    rows = shown(ratings)
+    assert len(rows) == 1 + len(screens.BOTS)
+    (row,) = (row for row in rows if "main" in row)
+    assert best.player.name in row
+    assert newest.name in row
+    assert snapshots[1].player.name not in row
+    opened = shown(ratings, open="main")
+    assert len(opened) == len(rows) + len(snapshots) + 1
+    assert sum(snapshots[1].player.name in row for row in opened) == 1
+
+
+def test_names_stay_text_and_a_search_finds_them_in_a_folded_lineage(ratings):
+    stranger = replace(ratings[0].player, name=HOSTILE)
+    ratings += (replace(ratings[0], player=stranger), replace(ratings[1], player=stranger))
+    page = str(
+        standings.show(SimpleNamespace(ratings=lambda book: ratings), {"open": HOSTILE[:-2]})
+    )
+    assert "<img" not in page
+    assert "&lt;img" in page
+    assert len(shown(ratings, search="ONERROR")) == 3
+    assert shown(ratings, search="nobody") == []
