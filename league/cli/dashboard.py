@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,10 +31,23 @@ def dashboard(
             help="A name under which a proxy serves it; visitors then need a token of the run.",
         ),
     ] = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR", help="Folder of a run to compare curves with, only read; repeatable."
+        ),
+    ] = None,
 ) -> None:
     """Shows a league in the browser, running or finished. Ctrl-C ends it."""
     from league.views.dashboard.main import run  # NiceGUI takes a second to load
 
     league = context.league
     with league.connect() as client:
-        run(client, None if league.address else league.folder(), host, port, name or ())
+        run(
+            client,
+            None if league.address else league.folder(),
+            host,
+            port,
+            name or (),
+            beside or (),
+        )

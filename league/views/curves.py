@@ -223,10 +223,12 @@ def _panels(panels: Sequence[Axes], history: History) -> int:
     return last
 
 
-def _smooth(values: NDArray[np.float64], width: int = 0) -> NDArray[np.float64]:
-    """Returns the running median over `width` values, or fewer at the ends.
+def smooth(values: NDArray[np.float64], width: int = 0) -> NDArray[np.float64]:
+    """Returns the running median of `values` [N], over fewer values at the ends.
 
-    By default, `width` is a fiftieth of the number of values.
+    Args:
+        values: the values.
+        width: over how many values. 0 means a fiftieth of them.
     """
     half = (width or max(1, len(values) // 50)) // 2
     return np.array(
@@ -243,7 +245,7 @@ def _lines(
              if name in history.scalars]  # fmt: skip
     labels = []
     for color, (series, label) in zip(COLORS, shown, strict=False):
-        middle = _smooth(series.values)
+        middle = smooth(series.values)
         axes.plot(*broken(*series), color=color, linewidth=0.6, alpha=0.3)
         axes.plot(*broken(series.steps, middle), color=color)
         labels.append((float(middle[-1]), label, color))
@@ -299,7 +301,7 @@ def _scores(axes: Axes, history: History) -> None:
     if series is None:
         return
     axes.plot(series.steps, series.values, ".", color=PALETTE[0], markersize=4, alpha=0.45)
-    axes.plot(series.steps, _smooth(series.values, 5), color=PALETTE[0])
+    axes.plot(series.steps, smooth(series.values, 5), color=PALETTE[0])
     low, high = axes.get_ylim()
     axes.set_ylim(low, high)
     labels: list[Label] = []

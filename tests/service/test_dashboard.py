@@ -344,6 +344,31 @@ def test_a_replay_plays_and_can_be_stepped_and_sought(page: Page, address: str) 
     page.wait_for_selector("text=Value estimates")
 
 
+def test_a_film_and_its_charts_show_the_same_moment(page: Page, address: str) -> None:
+    page.goto(f"{address}/matches?player=main@2000&opponent=based")
+    page.click("text=▶ replay")
+    seek = '[data-film] [data-part="seek"]'
+    page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
+    chart = page.locator(".timed:has(svg path)").first
+    box = chart.bounding_box()
+    assert box is not None
+    left, width = 52, box["width"] - 52 - 16  # of the chart's area
+    chart.click(position={"x": left + width / 4, "y": 90})
+    page.wait_for_url("**second=*")
+    last, second = float(page.inner_text('[data-part="clock"]').split(":")[-1]), 0.0
+    chart.click(position={"x": left + width / 2, "y": 90})
+    page.wait_for_function(
+        f"Number(new URLSearchParams(location.search).get('second')) > {last / 3}"
+    )
+    second = float(page.evaluate("new URLSearchParams(location.search).get('second')"))
+    assert second == pytest.approx(2 * last / 4, abs=0.3)
+    assert page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--at')")
+    picture = page.input_value(seek)
+    page.goto(f"{page.url}&other=1")
+    page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
+    page.wait_for_function(f"document.querySelector('{seek}').value == {picture}")
+
+
 def test_matches_with_replays_are_listed_by_themselves(page: Page, address: str) -> None:
     page.goto(f"{address}/matches?player=main@2000&opponent=based&replays=kept")
     page.wait_for_selector("tbody tr")

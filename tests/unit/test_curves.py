@@ -2,6 +2,8 @@
 
 import csv
 import io
+import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +17,8 @@ from league.runs.alarms import AlarmWatch
 from league.runs.columns import EVALUATION
 from league.runs.records import read_scalars, read_updates
 from league.views.curves import Stage, gather
-from league.views.dashboard.blocks import line
+from league.views.dashboard.blocks import Chart, line
+from league.views.dashboard.pages import curves as page
 
 
 def write_csv(path, rows):
@@ -197,3 +200,48 @@ def test_a_line_has_a_gap_where_nothing_was_measured():
     assert len(drawn) == len(steps) + 1
     even = line("constant", steps[:100], np.full(100, 0.5))["data"]
     assert [value for _, value in even] == [0.5] * 100
+
+
+def charts(run_dir, beside=(), **parameters):
+    """What the dashboard's page draws of a run, by title."""
+    source = SimpleNamespace(
+        run_dir=run_dir,
+        beside=beside,
+        status=lambda: SimpleNamespace(workers=()),
+        ratings=lambda book: [],
+        kept=lambda key, seconds, read: read(),
+    )
+    blocks = page.show(source, parameters)
+    return {block.title: block.options["series"] for block in blocks if isinstance(block, Chart)}
+
+
+def test_any_metric_can_be_chosen_by_a_part_of_its_name_and_smoothed(run_dir):
+    usual = charts(run_dir)
+    assert "Entropy" in usual
+    assert len(charts(run_dir, metric="POLICY/")) == 3
+    assert charts(run_dir, metric="no such") == {}
+    ((_, (plain,)),) = charts(run_dir, metric="loss/value").items()
+    ((_, (behind, smoothed)),) = charts(run_dir, metric="loss/value", smooth="5").items()
+    assert behind["data"] == plain["data"]
+    assert smoothed["data"][0][1] == np.median(1 / np.arange(1, 4))
+    assert [step for step, _ in smoothed["data"]] == [step for step, _ in plain["data"]]
+
+
+def test_stages_are_bands_of_the_charts(run_dir):
+    ((_, (series,)),) = charts(run_dir, metric="policy/entropy").items()
+    bands = series["markArea"]["data"]
+    assert [(begin["name"], begin["xAxis"], end["xAxis"]) for begin, end in bands] == [
+        ("first", 100, 2600),
+        ("second", 2600, 4000),
+    ]
+
+
+def test_a_run_of_another_folder_is_drawn_only_if_the_operator_named_it(run_dir, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / run_dir.name
+    shutil.copytree(run_dir, elsewhere)
+    name, metric = f"{elsewhere.parent.name}/{elsewhere.name}", "loss/value"
+    both = charts(run_dir, [elsewhere], metric=metric, **{"with": name})
+    assert [line["name"] for line in next(iter(both.values()))] == [run_dir.name, name]
+    for asked in (str(elsewhere), f"../../{name}", name):
+        (alone,) = charts(run_dir, metric=metric, **{"with": asked}).values()
+        assert len(alone) == 1

@@ -359,6 +359,7 @@ def _element(block: Block) -> Any:
         if block.wide:  # on a phone the chart scrolls
             holder.props.update({"tabindex": "0", "role": "region", "aria-label": block.title})
         chart.props["role"], chart.props["aria-label"] = "img", block.title
+        chart.classes(*["timed"] * block.timed)
     return chart
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -11,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from league.console.text import percent, when
+from league.console.text import long_duration, percent, when
 from league.errors import plain
 from league.metrics import wilson_interval
 from league.runs.records import broken
@@ -19,7 +21,16 @@ from league.status import Pause
 from league.views.html import Text, bar, joined, section, text
 
 MOST_POINTS: Final = 300
-"""Largest number of points in a line, because a chart is only about 600 pixels wide."""
+"""Largest number of points of a line. A chart is only some 600 pixels wide."""
+MARGINS: Final = {"left": 52, "right": 16}
+"""Pixels around the area of a chart. static/viewer.js knows them."""
+ZOOM: Final = {
+    "right": 0,
+    "top": 0,
+    "itemSize": 12,
+    "feature": {"dataZoom": {"yAxisIndex": "none", "title": {"zoom": "zoom", "back": "back"}}},
+}
+"""Buttons above a chart: one lets people draw the range to enlarge, the other goes back."""
 GRID: Final = {"lineStyle": {"color": "#8a93a040"}}
 """Style of grid lines, visible in both themes."""
 SHORT: Final = {
@@ -39,7 +50,9 @@ class Chart:
     height: int = 260
     wide: bool = False
     painted: bool = False
-    """Whether the chart colours its own text. Otherwise the text follows the theme."""
+    """Whether it colours its own words. Otherwise they follow the theme."""
+    timed: bool = False
+    """Whether it is over the seconds of the page's film, and a click on it seeks the film."""
 
 
 class Filters(Markup):
@@ -173,21 +186,30 @@ def form(*parts: Text, action: str = "", method: str = "get", button: str = "Sho
     )
 
 
+def ago(seconds: float) -> Text:
+    """Returns how long ago a time in Unix seconds was, with the time as a hint, "" for 0."""
+    if seconds <= 0:
+        return ""
+    past = f"{long_duration(max(0.0, time.time() - seconds))} ago"
+    return Markup('<span title="{}">{}</span>').format(when(seconds), past)
+
+
 def thinned(
-    steps: NDArray[Any], values: NDArray[Any]
+    steps: NDArray[Any], values: NDArray[Any], most: int = MOST_POINTS
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Reduces a line to at most `MOST_POINTS` points.
+    """Reduces a line to at most `most` points.
 
     Args:
         steps, values: the line, of shape [N].
+        most: the largest number of points.
 
     Returns:
         Means of neighbouring points. The last point stays unchanged.
     """
     steps, values = np.asarray(steps, float), np.asarray(values, float)
-    if len(steps) <= MOST_POINTS:
+    if len(steps) <= most:
         return steps, values
-    edges = np.linspace(0, len(steps) - 1, MOST_POINTS).astype(int)
+    edges = np.linspace(0, len(steps) - 1, most).astype(int)
     sizes = np.diff(np.append(edges, len(steps)))
     means = [np.add.reduceat(column, edges) / sizes for column in (steps, values)]
     for mean, whole in zip(means, (steps, values), strict=True):
@@ -196,17 +218,23 @@ def thinned(
 
 
 def line(
-    name: str, steps: NDArray[Any], values: NDArray[Any], colour: str = "", **more: Any
+    name: str,
+    steps: NDArray[Any],
+    values: NDArray[Any],
+    colour: str = "",
+    most: int = MOST_POINTS,
+    **more: Any,
 ) -> dict[str, Any]:
     """Returns a line for a line chart.
 
     Args:
-        name: the line's name in the legend.
-        steps, values: the line's points, of shape [N].
-        colour: the line's colour, or "" for ECharts' choice.
+        name: its name in the legend.
+        steps, values: the line, of shape [N].
+        colour: its colour, "" for ECharts' choice.
+        most: the largest number of its points.
         more: further options of ECharts.
     """
-    x, y = broken(*thinned(steps, values))
+    x, y = broken(*thinned(steps, values, most))
     points = [
         [float(at), round(float(value), 5) if np.isfinite(value) else None]
         for at, value in zip(x, y, strict=True)
@@ -246,6 +274,8 @@ def lines(
     shares: bool = False,
     log: bool = False,
     x: str = "value",
+    seconds: float = 0.0,
+    stages: Sequence[tuple[float, str]] | None = None,
 ) -> Chart:
     """Returns a line chart.
 
@@ -255,23 +285,39 @@ def lines(
         series: the lines, from `line` and `band`.
         shares: whether the values are shares, from 0 to 1.
         log: whether the values have a logarithmic axis.
-        x: "value" for steps, or "time" for Unix milliseconds.
+        x: "value" for steps, "time" for Unix milliseconds.
+        seconds: the length of the film on the page, if the lines are over its seconds.
+        stages: where each stage begins, and its name, drawn as bands. The last one begins at the
+            end and has no name. None, for other pages than the curves, means no zoom either.
     """
     named = [line["name"] for line in series if not line.get("silent")]
     axis: dict[str, Any] = {"type": "log" if log else "value", "scale": True, "splitLine": GRID}
     if shares:
         axis |= {"min": 0, "max": 1}
-    options = {
-        "grid": {"left": 52, "right": 16, "top": 40 if len(named) > 1 else 16, "bottom": 28},
+    options: dict[str, Any] = {
+        "grid": MARGINS | {"top": 40 if len(named) > 1 else 24, "bottom": 28},
         "xAxis": {
             "type": x,
-            "max": "dataMax",
+            "max": seconds or "dataMax",
             "splitLine": {"show": False},
             "axisLabel": SHORT if x == "value" else {"hideOverlap": True},
         },
         "yAxis": axis,
-        "legend": {"show": len(named) > 1, "data": named, "top": 0, "type": "scroll"},
+        "legend": {"show": len(named) > 1, "data": named, "top": 0, "type": "scroll", "right": 60},
         "tooltip": {"trigger": "axis", "renderMode": "richText"},
         "series": list(series),
     }
-    return Chart(title=title, words=words, options=options)
+    if stages is not None:
+        options |= {"toolbox": ZOOM}
+    if stages and series:
+        area = {"silent": True, "data": [_band(*pair) for pair in enumerate(pairwise(stages))]}
+        options["series"][0] = series[0] | {"markArea": area}
+    return Chart(title=title, words=words, options=options, timed=seconds > 0)
+
+
+def _band(number: int, stage: tuple[tuple[float, str], tuple[float, str]]) -> list[dict[str, Any]]:
+    """Returns the band of a stage, given its number, its beginning with its name, and its end."""
+    (begin, name), (end, _) = stage
+    label = {"position": "insideTop", "color": "#7d8590", "fontSize": 10}
+    style = {"color": "#8a93a0", "opacity": 0.14 if number % 2 else 0.0}
+    return [{"xAxis": begin, "name": name, "label": label, "itemStyle": style}, {"xAxis": end}]

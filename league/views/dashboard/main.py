@@ -13,6 +13,7 @@ from pathlib import Path
 from league.errors import ConfigError, LeagueError, Unavailable
 from league.garbage import collect_rarely
 from league.rpc.client import MatchmakerClient
+from league.runs.finding import checked_run
 from league.security.credentials import of_run
 from league.security.settings import (
     SecuritySettings,
@@ -35,6 +36,7 @@ def run(
     host: str,
     port: int,
     names: Sequence[str] = (),
+    beside: Sequence[Path] = (),
 ) -> None:
     """Serves the pages of a league until SIGTERM or Ctrl-C, and prints their address.
 
@@ -45,22 +47,25 @@ def run(
             address, or if the run's services require tokens.
         port: the port, or 0 for any free port.
         names: names under which a proxy serves the pages to others.
+        beside: folders of other runs, whose curves can be shown next to the run's.
 
     Raises:
         ConfigError: a name is malformed, or other machines can reach the address and there is no
             folder with tokens.
-        Unavailable: it can't listen on the address.
+        NotFound, VersionMismatch: a folder of `beside` is not a run of this version.
+        Unavailable: nothing can listen there.
     """
     from league.views.dashboard.app import serve
     from league.views.dashboard.source import Source
 
     configure("human", seldom=True)
     logging.getLogger().setLevel(logging.WARNING)
+    beside = [checked_run(folder) for folder in beside]
     access = _access(host, run_dir, checked_names(names))
     title = client.address if run_dir is None else run_dir.absolute().name
     with (
         _listening(host, port) as listener,
-        closing(Source(client, run_dir=run_dir, title=title)) as source,
+        closing(Source(client, run_dir=run_dir, beside=beside, title=title)) as source,
     ):
         print(f"http://{joined(reached_at(host), listener.getsockname()[1])}", flush=True)
         if access.book is not None and run_dir is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import InvalidInput, LeagueError
-from league.views.dashboard.blocks import Block, Chart, line, lines
+from league.views.dashboard.blocks import MARGINS, Block, Chart, line, lines
 from league.views.dashboard.source import Source
 from league.views.html import section
 from league.views.style import SCREEN_PALETTE
@@ -93,12 +93,17 @@ def _read(source: Source, replay: Replay) -> Iterator[Block]:
     for seat, name in enumerate(replay.names):
         largest = np.argsort(-np.abs(sums_T2K[-1, seat]), kind="stable")[:TERMS]
         series = [
-            line(spec.reward_terms[term], seconds_T, sums_T2K[:, seat, term], colour)
+            line(
+                spec.reward_terms[term].replace("_", " "),
+                seconds_T,
+                sums_T2K[:, seat, term],
+                colour,
+            )
             for term, colour in zip(largest.tolist(), SCREEN_PALETTE, strict=False)
             if sums_T2K[:, seat, term].any()
         ]
         words = "Sums of the game's reward terms so far, before any weights."
-        yield lines(f"Reward terms of {name}", words, series)
+        yield lines(f"Reward terms of {name}", words, series, seconds=float(seconds_T[-1]))
     yield from _minds(source, replay, np.array(seen), spec.frames_per_second, spec.max_frames)
 
 
@@ -129,7 +134,8 @@ def _minds(
         yield _attention(contender.name, frame_T / per_second, weights_TP, step)
     if values:
         words = "What the critic expects of the rest of the match, in units of its returns' spread."
-        yield lines("Value estimates", words, values)
+        seconds = len(seen_T2O) / per_second
+        yield lines("Value estimates", words, values, seconds=seconds)
 
 
 def _values(
@@ -163,7 +169,7 @@ def _attention(name: str, second_T: NDArray[Any], weights_TP: NDArray[Any], step
         for row, weight in enumerate(row_P[::-1])
     ]
     options = {
-        "grid": {"left": 52, "right": 16, "top": 10, "bottom": 28},
+        "grid": MARGINS | {"top": 10, "bottom": 28},
         "xAxis": {"type": "category", "data": [f"{second:.1f}" for second in second_T[::stride]]},
         "yAxis": {"type": "category", "data": ages, "name": "s back"},
         "visualMap": {
@@ -175,4 +181,5 @@ def _attention(name: str, second_T: NDArray[Any], weights_TP: NDArray[Any], step
         "series": [{"type": "heatmap", "data": data, "silent": True}],
     }
     words = "What the strategy latent attends to in the opponent's past: darker is more."
-    return Chart(title=f"Attention of {name}", words=words, options=options, painted=True)
+    title = f"Attention of {name}"
+    return Chart(title=title, words=words, options=options, painted=True, timed=True)

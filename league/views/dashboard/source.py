@@ -10,12 +10,12 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from league.errors import NotFound, Unavailable
+from league.errors import LeagueError, NotFound, Unavailable
 from league.evaluations import OpponentScore, Report
 from league.gates import CandidateGate
 from league.players import Book, Event, MatchLine, MatchRecord, PayoffCell, Player, Rating
@@ -26,6 +26,7 @@ from league.views.facts import LeagueFacts
 from league.views.reader import LeagueReader
 
 if TYPE_CHECKING:  # numpy takes a moment to load
+    from league.games.base import GameSpec
     from league.replay.highlights import Highlight
 
 MIX_SECONDS = 60.0
@@ -59,9 +60,9 @@ class Source:
     """Reads values of a league, and shares them between all viewers.
 
     Args:
-        client: a client of the league's matchmaker.
-        run_dir: the run's folder, or None for a league on another machine. Without the folder, the
-            pages have no curves and replays.
+        client: a client of its matchmaker.
+        run_dir: the run's folder. None, for a league elsewhere, means no curves and replays.
+        beside: folders of other runs, whose curves can be shown next to the run's.
         title: title of the pages.
     """
 
@@ -70,9 +71,11 @@ class Source:
         client: MatchmakerClient,
         *,
         run_dir: Path | None = None,
+        beside: Sequence[Path] = (),
         title: str = "",
     ) -> None:
         self.client, self.run_dir, self.title = client, run_dir, title
+        self.beside = beside
         self._reading = MatchmakerClient(
             client.address, wait_seconds=READ_SECONDS, credentials=client.credentials
         )
@@ -144,6 +147,22 @@ class Source:
                 cached.value = read()
                 cached.until = time.monotonic() + seconds
             return cached.value
+
+    def spec(self) -> GameSpec | None:
+        """Returns the spec of the run's game, None if it is not known here."""
+        return self.kept("spec", MATCH_SECONDS, self._read_spec)
+
+    def _read_spec(self) -> GameSpec | None:
+        if self.run_dir is None or not (self.run_dir / "config.toml").is_file():
+            return None
+        from league.games.settings import GameSettings
+        from league.settings.base import resolve
+
+        settings = resolve(file=self.run_dir / "config.toml", environment={}).of(GameSettings)
+        try:
+            return settings.spec()
+        except LeagueError:  # its package or its server is not here
+            return None
 
     def status(self) -> LeagueStatus:
         return self.kept("status", 1.0, self._reading.status)

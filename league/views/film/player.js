@@ -1,5 +1,6 @@
 "use strict";
-/* Plays a film (film_json in files.py) in an element with the parts of page.html. */
+/* Plays a film (film_json in files.py) in an element with the parts of page.html. The element gets
+   an event "moment" with the second of each new picture. Returns what shows another second. */
 
 const WARM_UP_FRAMES = 45; // after a jump, a new scene sees these before the frame that it shows
 
@@ -24,7 +25,7 @@ function playFilm(root, film) {
   const canvas = find("screen"), context = canvas.getContext("2d");
   const seek = find("seek"), toggle = find("toggle"), clock = find("clock"), speed = find("speed");
   const painter = filmPainter(film, context), last = painter.count - 1;
-  let now = 0, drawn = -1, running = true, before = null;
+  let now = 0, drawn = -1, running = true, told = null, before = null;
 
   function fit() {
     const box = canvas.getBoundingClientRect(), sharp = window.devicePixelRatio || 1;
@@ -49,6 +50,11 @@ function playFilm(root, film) {
       seek.value = place;
       clock.textContent = `${clockText(place)} / ${clockText(last)}`;
     }
+    if (told !== `${place} ${running}`) {
+      told = `${place} ${running}`;
+      const second = Math.min(place / film.fps, film.seconds);
+      root.dispatchEvent(new CustomEvent("moment", { detail: { second, running } }));
+    }
     toggle.textContent = running ? "pause" : now >= last ? "again" : "play";
   }
   function tick(time) {
@@ -61,7 +67,7 @@ function playFilm(root, film) {
     requestAnimationFrame(tick);
   }
   function go(place) {
-    now = Math.max(0, Math.min(last, place));
+    now = Math.max(0, Math.min(last, place || 0));
   }
   function press() {
     if (!running && now >= last) now = 0;
@@ -103,4 +109,8 @@ function playFilm(root, film) {
     go(Number(wanted));
   }
   requestAnimationFrame(tick);
+  return (second) => {
+    running = false;
+    go(Math.round(second * film.fps));
+  };
 }

@@ -10,8 +10,18 @@ from markupsafe import Markup
 
 from league.console.text import percent, when
 from league.errors import LeagueError, NotFound
+from league.games.base import CHOICE, GameSpec
 from league.players import Book, MatchLine, MatchRecord, MatchResult
-from league.views.dashboard.blocks import Block, choice, entry, form, link, player_link, suggestions
+from league.views.dashboard.blocks import (
+    Block,
+    ago,
+    choice,
+    entry,
+    form,
+    link,
+    player_link,
+    suggestions,
+)
 from league.views.dashboard.replays import insights, replay_of
 from league.views.dashboard.source import Source
 from league.views.html import Text, facts, joined, section, table, tag
@@ -42,7 +52,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         lines, older = _with_replay(source, chosen), 0
     else:
         lines, older = source.matches(before=before, limit=ROWS, **chosen | {"book": book})
-    rows = [tuple(_row(line, line.match_id in recorded)) for line in lines]
+    rows = [tuple(_row(line, line.match_id in recorded, source.spec())) for line in lines]
     filters = form(
         entry("player", "player", player, names="players"),
         entry("opponent", "against", opponent, names="players"),
@@ -53,7 +63,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     pages = [link("the newest", "/matches", **chosen)] if before else []
     if older:
         pages.append(link("older ›", "/matches", **chosen, before=older))
-    headings = ("ended", "first", "second", "result", "kind", "category", "frames#", "")
+    headings = ("ended", "first", "second", "result", "kind", "category", "length#", "")
     words = "Every match with a result. Those with ▶ have a replay: the evaluator keeps the first "
     words += "match and the first loss of each batch, highlights, and the newest live matches. An "
     words += "evaluator on another machine keeps them there. The dashboard keeps matches of people."
@@ -106,14 +116,25 @@ def _line(record: MatchRecord, result: MatchResult) -> MatchLine:
     )
 
 
-def _row(line: MatchLine, has_replay: bool) -> Iterator[Text]:
-    yield when(line.received_at)
+def _row(line: MatchLine, has_replay: bool, spec: GameSpec | None) -> Iterator[Text]:
+    yield ago(line.received_at)
     yield from map(player_link, line.seats)
     yield _result(line.outcome, line.seats) if not line.failed else tag("failed", "bad")
     yield BOOKS[line.book.value]
     yield line.category
-    yield f"{line.frames:,}"
+    yield _length(line.frames, spec)
     yield link("▶ replay" if has_replay else "details", "/match", match=line.match_id)
+
+
+def _length(frames: int, spec: GameSpec | None) -> str:
+    """Returns how long a match took: in seconds, or in moves of a game of choices. Without the
+    game's spec, only its frames are known.
+    """
+    if spec is None:
+        return f"{frames:,} frames"
+    if spec.action_kind == CHOICE:
+        return f"{frames:,} moves"
+    return f"{frames / spec.frames_per_second:,.1f} s"
 
 
 def _result(outcome: float, names: Sequence[str]) -> str:
@@ -148,13 +169,15 @@ def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     if result is not None:
         failed = f"failed: {result.failure}" if result.failed else ""
         numbers["result"] = failed or _result(result.outcome, names)
-        numbers["frames"] = f"{result.frames:,}"
+        numbers["length"] = _length(result.frames, source.spec())
+        numbers["ended"] = ago(result.finished_at)
     title = joined((player_link(name) for name in names), " against ")
     blocks: list[Block] = [section("Match", Markup("<h3>{}</h3>").format(title), facts(numbers))]
     blocks += played
     blocks.append(_why(record))
     if result is not None:
-        blocks.append(_stats(names, [seat.stats for seat in result.seats]))
+        stats = [seat.stats for seat in result.seats]
+        blocks.append(_stats(names, stats, result.frames, source.spec()))
     return blocks
 
 
@@ -174,7 +197,8 @@ def _viewer(match_id: str, names: Sequence[str]) -> Markup:
     )
     words = (
         f"{names[0]} is red, {names[1]} blue; the keys that both hold are drawn. Space plays, the "
-        "arrows step one frame."
+        "arrows step one frame. A click on a chart shows its moment, and the page's address keeps "
+        "the moment at which the film stands."
     )
     viewer = Markup('<div class="viewer" data-film="film/{}">{}</div>').format(
         match_id, Markup(parts)
@@ -208,9 +232,17 @@ def _why(record: MatchRecord) -> Block:
     return section("Why this match", *parts, words=rule, half=True)
 
 
-def _stats(names: Sequence[str], stats: Sequence[Mapping[str, float]]) -> Block:
-    rows = [
-        (name.replace("_", " "), *(f"{seat.get(name, 0.0):,.1f}" for seat in stats))
-        for name in dict.fromkeys([*stats[0], *stats[1]])
-    ]
+def _stats(
+    names: Sequence[str], stats: Sequence[Mapping[str, float]], frames: int, spec: GameSpec | None
+) -> Block:
+    """Returns the seats' numbers. Sums over the frames are shown as means, frames as seconds."""
+    rows = []
+    for name in dict.fromkeys([*stats[0], *stats[1]]):
+        words, by = name, 1.0
+        if name.endswith("_sum"):
+            words, by = f"mean {name.removesuffix('_sum')}", max(1.0, frames)
+        elif name.endswith("_frames") and spec is not None:
+            words, by = f"{name.removesuffix('_frames')} seconds", float(spec.frames_per_second)
+        values = (f"{seat.get(name, 0.0) / by:,.1f}" for seat in stats)
+        rows.append((words.replace("_", " "), *values))
     return section("Numbers", table(("", f"{names[0]}#", f"{names[1]}#"), rows), half=True)

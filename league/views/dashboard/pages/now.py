@@ -15,7 +15,7 @@ from league.players import Rating
 from league.runs.alarms import of_metrics as alarms_of
 from league.stats.ratings.elo import HALF_WIDTH, PER_POINT
 from league.status import SILENT_SECONDS, WorkerStatus
-from league.views.dashboard.blocks import Block, link, paused, player_link, wins_bar
+from league.views.dashboard.blocks import Block, ago, link, paused, player_link, wins_bar
 from league.views.dashboard.source import Source
 from league.views.facts import MEASURED, LeagueFacts
 from league.views.html import Text, facts, joined, section, table, tag, text
@@ -123,9 +123,8 @@ def _highlights(source: Source) -> Block:
             names = joined(map(player_link, found.names), " against ")
             won = f"{found.winner} wins" if found.winner else "a draw"
             words = f"{won}{' ' if found.kind == 'win' else ', '}{found.words}"
-            ago = f"{long_duration(max(0.0, time.time() - found.at))} ago"
             replay = link(f"▶ {HIGHLIGHTS[found.kind]}", "/match", match=found.match_id)
-            rows.append((replay, joined([names, Markup("<br>"), words, " · ", ago])))
+            rows.append((replay, joined([names, Markup("<br>"), words, " · ", ago(found.at)])))
     more = link("more replays", "/matches", replays="kept")
     words = joined(["The run keeps these matches, next to ", more, "."])
     return section("Highlights", table(("", ""), rows), words=words, half=True)

@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 from markupsafe import Markup
 
-from league.console.text import percent, when
+from league.console.text import percent
 from league.ids import lineage_of
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
@@ -18,6 +18,7 @@ from league.stats.ratings.elo import HALF_WIDTH, PER_POINT, elo
 from league.views.dashboard.blocks import (
     Block,
     Filters,
+    ago,
     choice,
     entry,
     filters,
@@ -199,7 +200,7 @@ def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         "kind": joined((tag(group) for group in _groups(player)), " "),
         "state": player.state.value,
         "step": f"{_reached(source, player):,}",
-        "entered": when(player.created_at) or "–",
+        "entered": ago(player.created_at) or "–",
     }
     if player.parent:
         numbers["parent"] = player_link(player.parent)
@@ -234,9 +235,7 @@ def _failures(source: Source, player: Player) -> Block:
     for line in failed[:FAILURES]:
         result = source.match(line.match_id).result
         reason = "" if result is None else result.failure
-        rows.append(
-            (when(line.received_at), reason, link("details", "/match", match=line.match_id))
-        )
+        rows.append((ago(line.received_at), reason, link("details", "/match", match=line.match_id)))
     cells = source.payoff(Book.EVAL, (player.name,), (), with_stats=True)
     late = sum(cell.games * cell.means.get("late_decisions", 0.0) for cell in cells)
     words = f"{len(failed)} of its newest {len(newest)} matches failed. In its "

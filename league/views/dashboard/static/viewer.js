@@ -8,7 +8,28 @@ async function startViewer(root) {
     root.textContent = "This match can't be shown: " + (await answer.text());
     return;
   }
-  playFilm(root, await answer.json());
+  const film = await answer.json(), seek = playFilm(root, film);
+  const wanted = new URLSearchParams(location.search).get("second");
+  if (wanted !== null) seek(Number(wanted));
+  let soon = 0;
+  root.addEventListener("moment", ({ detail: { second, running } }) => {
+    document.documentElement.style.setProperty("--at", second / film.seconds); // the charts' cursor
+    clearTimeout(soon);
+    if (!running) soon = setTimeout(() => keepSecond(second), 200);
+  });
+  addEventListener("click", ({ target, clientX }) => {
+    const box = target.closest(".timed")?.getBoundingClientRect();
+    if (box) seek((film.seconds * (clientX - box.left - LEFT)) / (box.width - LEFT - RIGHT));
+  });
+}
+
+const LEFT = 52, RIGHT = 16; // around the area of a chart: MARGINS of blocks.py
+
+/** Keeps a moment of the film in the page's address. */
+function keepSecond(second) {
+  const query = new URLSearchParams(location.search);
+  query.set("second", second.toFixed(2));
+  history.replaceState(history.state, "", "?" + query);
 }
 
 new MutationObserver(() => {
