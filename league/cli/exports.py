@@ -1,4 +1,4 @@
-"""Defines ``league export``, ``render``, ``attention`` and ``curves``, which write files."""
+"""``league export``, ``render``, ``film``, ``attention`` and ``curves``: files of a league."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ Start = Annotated[
 Stop = Annotated[
     float | None, typer.Option("--to", metavar="S", help="The last second (default: the end).")
 ]
+
+Fps = Annotated[
+    float | None, typer.Option(metavar="N", help="Pictures a second (default: 30, gif: 12).")
+]
+Width = Annotated[int | None, typer.Option(metavar="PIXELS", help="Default: 1280, for a gif 480.")]
 
 
 @app.command(cls=LeagueCommand)
@@ -150,12 +155,8 @@ def render(
         ),
     ],
     run_dir: RunDir = None,
-    fps: Annotated[
-        float | None, typer.Option(metavar="N", help="Pictures a second (default: 30, gif: 12).")
-    ] = None,
-    width: Annotated[
-        int | None, typer.Option(metavar="PIXELS", help="Default: 1280, for a gif 480.")
-    ] = None,
+    fps: Fps = None,
+    width: Width = None,
     height: Annotated[
         int | None, typer.Option(metavar="PIXELS", help="Default: 9/16 of the width.")
     ] = None,
@@ -172,6 +173,42 @@ def render(
     cut = Cut(start=start, stop=stop)
     write_film(out, replay, cut=cut, fps=fps, width=width, height=height)
     say(f"{out}: {out.stat().st_size / 1000:,.0f} kB")
+
+
+@app.command()
+def film(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Its ending chooses: .html (a page that plays it), .gif, .mp4 (default: film.html "
+            "in the run's folder).",
+        ),
+    ] = None,
+    run_dir: RunDir = None,
+    seconds: Annotated[
+        float, typer.Option(min=15, max=600, metavar="S", help="The longest duration.")
+    ] = 60.0,
+    fps: Fps = None,
+    width: Width = None,
+    most_megabytes: Annotated[
+        float,
+        typer.Option(
+            "--max-mb", min=0.1, metavar="MB", help="A larger .gif gets smaller pictures."
+        ),
+    ] = 10.0,
+) -> None:
+    """Films a run's training: excerpts of kept matches from the first steps to the last, with
+    numbers.
+    """
+    from league.views.film.run import film_run
+
+    league = League(run_dir=run_dir)
+    out = out or league.folder() / "film.html"
+    most = most_megabytes * 1e6
+    matches = film_run(out, league, seconds=seconds, fps=fps, width=width, most_bytes=most)
+    counted = "1 match" if matches == 1 else f"{matches} matches"
+    say(f"{out}: {counted}, {out.stat().st_size / 1000:,.0f} kB")
 
 
 @app.command()

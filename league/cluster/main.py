@@ -345,6 +345,7 @@ def _print_next_steps(
         "fight": f"{topology.dashboard}/play",
         "exploit": shlex.join(["bin/league", "exploit", player, *of_run]),
         "report": shlex.join(["bin/league", "report", *of_run]),
+        "film": shlex.join(["bin/league", "film", *of_run]),
         "continue": f"{_again(screen, command, 2 * screen.league.target_steps)}  (after Ctrl-C)",
     }
     console.print("\nThe training is done. The run stays open until Ctrl-C:", markup=False)

@@ -22,6 +22,13 @@ LIVE, RALLY, LONGEST, CLOSEST, WIN = "live", "rally", "longest", "closest", "win
 match (in games without hits), the closest match that one player won, and a milestone's win over a
 bot that it seldom beats.
 """
+WORDS = {
+    RALLY: "best rally",
+    LONGEST: "longest match",
+    CLOSEST: "closest match",
+    WIN: "milestone",
+}
+"""Words for the kinds of highlights, but for live matches."""
 LIVES = 20
 """Largest number of live matches in the list. The newest are kept."""
 WINS = 50

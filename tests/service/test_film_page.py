@@ -11,6 +11,9 @@ import pytest
 from PIL import Image
 
 from league.cli.main import main
+from league.replay import load_replay
+from league.views.film import Clip, Cut
+from league.views.film.files import write_clips
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -18,7 +21,7 @@ CHROMIUM = (
 WIDTH, FRAME = 960, 95
 
 
-def screenshot(page: Path, out: Path, folder: Path) -> np.ndarray:
+def screenshot(page: Path, frame: int, out: Path, folder: Path) -> np.ndarray:
     assert CHROMIUM is not None
     flags = [
         "--headless",
@@ -36,7 +39,7 @@ def screenshot(page: Path, out: Path, folder: Path) -> np.ndarray:
             "--virtual-time-budget=8000",
             size,
             f"--screenshot={out}",
-            f"{page.as_uri()}#frame={FRAME}",
+            f"{page.as_uri()}#frame={frame}",
         ],
         check=True,
         capture_output=True,
@@ -55,7 +58,16 @@ def test_the_page_looks_like_the_png(tmp_path: Path) -> None:
     ):
         out = ["--out", str(tmp_path / name)]
         assert main(["render", fight, *out, *(options or ["--to", "5"])]) == 0
-    seen = screenshot(tmp_path / "x.html", tmp_path / "seen.png", tmp_path / "profile")
+    replay = load_replay(fight)
+    clips = [Clip(replay, 30, Cut(stop=1)), Clip(replay, 30, Cut(start=(FRAME - 30) / 30, stop=5))]
+    write_clips(tmp_path / "parts.html", clips, "x", 1280)
+    for page, frame in (("x.html", FRAME), ("parts.html", 60)):
+        look(tmp_path, page, frame)
+
+
+def look(tmp_path: Path, page: str, frame: int) -> None:
+    """The page's picture is that of x.png."""
+    seen = screenshot(tmp_path / page, frame, tmp_path / "seen.png", tmp_path / "profile")
     with Image.open(tmp_path / "x.png") as image:
         drawn = np.asarray(image).astype(float)
     tall, left = drawn.shape[0], 18

@@ -227,6 +227,23 @@ def test_games_without_a_drawing_are_lines_of_text() -> None:
     assert [word.split(" · ")[0] for word in words if "card" in word] == dealt
 
 
+@pytest.mark.parametrize("name", ["brawl", "kuhn"])
+def test_words_lie_over_any_match(name: str) -> None:
+    game = make_batched(name, 1)
+    game.reset(np.array([1], np.uint64))
+    painter = Painter(1280, HEIGHT)
+    painter.see(game.frame(0), None, "after 5 steps", ["laptop-1", "Elo 1500", "x" * 200])
+    *_, caption, shade, first, second, long = painter.shapes()
+    assert (caption[-1], first[-1], second[-1]) == ("after 5 steps", "laptop-1", "Elo 1500")
+    assert shade[0] == "box"
+    assert shade[2:6] == [0, 0, 1280, HEIGHT]
+    assert len(long[-1]) < 60
+    assert first[2] > second[2]
+    assert caption[4] > long[4] > second[4] > first[4]
+    painter.see(game.frame(0))
+    assert not {"after 5 steps", "laptop-1"} & {*texts(painter.shapes())}
+
+
 @pytest.mark.parametrize("size", [(640, 360), (100, 100), (31, 77)])
 def test_a_frame_becomes_pixels_of_any_size(frame: dict, size: tuple[int, int]) -> None:
     image = draw_frame(frame, *size)

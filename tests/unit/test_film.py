@@ -6,11 +6,13 @@ import base64
 import dataclasses
 import gzip
 import json
+import math
 import re
 import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from league.games.registry import make_batched
 from league.replay import Contender, MatchRecorder, Recipe, Replay, final_digest
 from league.views.film import FORMATS, Clip, Cut, film_json, write_film
 from league.views.film.clip import VERDICT_SECONDS
+from league.views.film.files import NARROWEST, write_clips
 
 SECONDS = 2
 NAMES = ("main@100", "<b>&co")
@@ -108,6 +111,59 @@ def test_the_page_holds_the_film_and_needs_nothing_else(replay: Replay, tmp_path
     assert "&lt;b&gt;&amp;co" in page
     assert NAMES[1] not in page
     assert not re.search(r"""(src|href)=|@import|url\(|https?://""", page)
+
+
+def data_of(page: Path) -> Any:
+    """What the page's player gets."""
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"""(src|href)=|@import|url\(|https?://""", text)
+    found = re.search(r'id="data">([^<]+)</script>', text)
+    assert found is not None
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+def test_titles_are_held_and_a_caption_stays(replay: Replay) -> None:
+    opening, closing = [(["run", "1 step"], 1.5), (["next"], 0.5)], [(["end"], 1.0)]
+    cut = Cut(start=1.0, stop=1.5)
+    clip = Clip(replay, 10, cut, caption="early", opening=opening, closing=closing)
+    shown = [(frame, words) for frame, words, count in clip.pictures() for _ in range(count)]
+    titles = [words.get("title") for _, words in shown]
+    assert titles == [["run", "1 step"]] * 15 + [["next"]] * 5 + [None] * 5 + [["end"]] * 10
+    assert {words["caption"] for _, words in shown} == {"early"}
+    assert [frame["frame"] for frame, _ in shown[:20]] == [30] * 20
+    assert {frame["frame"] for frame, _ in shown[-10:]} == {44}
+
+
+def test_a_page_plays_clips_one_after_another(replay: Replay, hand: Replay, tmp_path: Path) -> None:
+    clips = [Clip(one, 10, Cut(), opening=[([NAMES[1]], 1.0)]) for one in (replay, hand)]
+    write_clips(tmp_path / "x.html", clips, NAMES[1], 1280)
+    page, film = (tmp_path / "x.html").read_text(encoding="utf-8"), data_of(tmp_path / "x.html")
+    assert NAMES[1] not in page
+    assert "<title>&lt;b&gt;&amp;co</title>" in page
+    alone = [film_json(one, Cut(), 10, 1280) for one in (replay, hand)]
+    for part, single in zip(film["parts"], json.loads(json.dumps(alone)), strict=True):
+        assert part["still"] == single["still"]
+        assert [frame for frame in part["frames"] if "title" not in frame] == single["frames"]
+        assert part["shown"][0] == 10
+    assert film["seconds"] == pytest.approx(2 + SECONDS + hand.frames + 2 * VERDICT_SECONDS)
+
+
+def test_a_gif_gets_smaller_pictures_until_it_fits(replay: Replay, tmp_path: Path) -> None:
+    clips, sizes, path = [Clip(replay, 5, Cut(start=1.0, stop=1.8))], [], tmp_path / "x.gif"
+    most = math.inf
+    for _ in range(2):
+        write_clips(path, clips, "", 480, most)
+        with Image.open(path) as gif:
+            sizes.append((gif.size, gif.n_frames))
+        assert path.stat().st_size <= most
+        most = 0.75 * path.stat().st_size
+    ((whole, pictures), ((width, height), fewer)) = sizes
+    assert (whole, pictures) == ((480, 270), fewer)
+    assert NARROWEST <= width < 480
+    assert height == round(width * 9 / 16)
+    with pytest.raises(InvalidInput, match=r"0\.001 MB"):
+        write_clips(tmp_path / "y.gif", clips, "", 480, 1000)
+    assert not (tmp_path / "y.gif").exists()
 
 
 def test_a_name_stays_text_where_it_looks_like_a_blank_of_the_page(

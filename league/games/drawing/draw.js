@@ -5,7 +5,8 @@
    scene.see(frame);                             // every frame in turn
    paint(canvas.getContext("2d"), scene.shapes());
 
-   A frame with a `verdict` ({text, winner}) shows it over the picture. A scene remembers hits and
+   A frame with a `verdict` ({text, winner}), a `caption` (a line at the bottom) or a `title` (lines
+   over the darkened picture) shows them over the match. A scene remembers hits and
    follows the fighters softly, so it has to see some frames before the one that is shown.
 
    Shapes are lists, in pixels of a picture HEIGHT high; painter.py paints the same ones.
@@ -958,6 +959,22 @@ function drawVerdict(brush, width, height, { text, winner }) {
   brush.text(winner === null ? WHITE : colour, 62, width / 2, height / 2, text);
 }
 
+/** The words of a frame over its match. */
+function drawWords(brush, width, height, { verdict, caption, title }) {
+  if (caption) {
+    brush.box(PANEL, width / 2 - 350, height - 62, 700, 44, 14);
+    brush.text(WHITE, 24, width / 2, height - 40, shortened(caption, 54));
+  }
+  if (verdict) drawVerdict(brush, width, height, verdict);
+  if (!title) return;
+  brush.box("#0c0e20e4", 0, 0, width, height);
+  title.forEach((line, row) => {
+    const y = height / 2 + 64 * row - 32 * title.length;
+    if (row) brush.text(WHITE, 40, width / 2, y + 30, shortened(line, 56));
+    else brush.text("#ffc83d", 72, width / 2, y, shortened(line, 30));
+  });
+}
+
 // --- scenes
 
 /** A match of the fighting game. */
@@ -1031,7 +1048,7 @@ class FightScene {
     });
     const framesLeft = still.max_frames - frame.frame;
     drawClock(brush, width / 2, framesLeft, still.frames_per_second, still.stage);
-    if (frame.verdict) drawVerdict(brush, width, height, frame.verdict);
+    drawWords(brush, width, height, frame);
   }
 }
 
@@ -1064,7 +1081,7 @@ class LinesScene {
         if (mark !== " ") brush.text(WHITE, 26, 338 + at * 14.56, y, mark);
       });
     });
-    if (this.frame.verdict) drawVerdict(brush, this.width, HEIGHT, this.frame.verdict);
+    drawWords(brush, this.width, HEIGHT, this.frame);
     return shapes;
   }
 }

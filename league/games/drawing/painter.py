@@ -59,9 +59,23 @@ class Painter:
         self._engine: dukpy.JSInterpreter | None = None
         self._picture_width = HEIGHT * width / height
 
-    def see(self, frame: Mapping[str, Any], ending: Mapping[str, Any] | None = None) -> None:
-        """Takes the next frame, with the match's `verdict` if it has ended."""
-        moving = drawable(frame, self._names)
+    def see(
+        self,
+        frame: Mapping[str, Any],
+        verdict: Mapping[str, Any] | None = None,
+        caption: str = "",
+        title: Sequence[str] = (),
+    ) -> None:
+        """Takes the next frame.
+
+        Args:
+            frame: the game's frame.
+            verdict: the match's `verdict` if it has ended.
+            caption: a line at the bottom of the picture.
+            title: lines over the darkened picture, the first one large.
+        """
+        words = {"verdict": verdict, "caption": caption, "title": list(title)}
+        moving = drawable(frame, self._names) | {key: word for key, word in words.items() if word}
         if self._engine is None:
             self._engine = dukpy.JSInterpreter()
             self._engine.evaljs(DRAW_JS.read_text(encoding="utf-8"))
@@ -71,8 +85,6 @@ class Painter:
                 names=self._names,
                 width=self._picture_width,
             )
-        if ending:
-            moving["verdict"] = ending
         self._engine.evaljs("scene.see(dukpy.frame); null", frame=moving)
 
     def shapes(self) -> list[list[Any]]:

@@ -1,4 +1,4 @@
-"""Writes replays as web pages, videos and images."""
+"""Writes replays and runs as web pages, videos and images."""
 
 from league.views.film.clip import Clip, Cut
 from league.views.film.files import FORMATS, film_json, film_page, write_film

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,9 @@ ROUNDING = 1e-9
 """Largest distance of the product of seconds and frames per second from a whole number."""
 VERDICT_SECONDS = 2.4
 VERDICT_AFTER_SECONDS = 0.7
-"""Seconds for which the last knock-out is shown without the verdict."""
+"""How long the last knock-out is shown without the verdict."""
+Title = tuple[Sequence[str], float]
+"""Lines over a picture, and the seconds for which they are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +59,27 @@ class Clip:
         replay: the match.
         fps: pictures per second.
         cut: the part of the match.
+        caption: a line at the bottom of every picture.
+        opening, closing: titles over the first and over the last picture.
 
     Raises:
         InvalidInput: an impossible number of pictures per second.
     """
 
-    def __init__(self, replay: Replay, fps: float, cut: Cut) -> None:
+    def __init__(
+        self,
+        replay: Replay,
+        fps: float,
+        cut: Cut,
+        *,
+        caption: str = "",
+        opening: Sequence[Title] = (),
+        closing: Sequence[Title] = (),
+    ) -> None:
         if not 1 <= fps <= 120:
             raise InvalidInput(f"a film can't have {fps:g} pictures a second: take from 1 to 120")
         self.replay, self.fps, self.cut = replay, fps, cut
+        self.caption, self.opening, self.closing = caption, opening, closing
         self.seconds = 0.0
 
     def frames(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
@@ -103,6 +117,26 @@ class Clip:
                 yield from self._ending(self._after(frame), per_second)
             else:
                 yield from self._ending(end_frame(playback.game, frame), 0)
+
+    def pictures(self) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
+        """Yields what `frames` yields, and the titles. The second value holds all words over the
+        picture, as `Painter.see` takes them. It raises the errors of `frames`.
+        """
+        frame, words, opening = dict[str, Any](), dict[str, Any](), self.opening
+        for frame, ending, count in self.frames():
+            words = {"caption": self.caption} if self.caption else {}
+            words |= {"verdict": ending} if ending else {}
+            if count:
+                yield from self._held(frame, words, opening)
+                opening = ()
+            yield frame, words, count
+        yield from self._held(frame, words, self.closing)
+
+    def _held(
+        self, frame: dict[str, Any], words: dict[str, Any], titles: Sequence[Title]
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
+        for lines, seconds in titles:
+            yield frame, words | {"title": list(lines)}, round(seconds * self.fps)
 
     def _after(self, last: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the fight's final frame. The game doesn't keep it, but its content follows from

@@ -8,8 +8,9 @@ import html
 import importlib
 import io
 import json
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +28,8 @@ from league.runs.files import write_whole
 from league.views.film.clip import ROUNDING, Clip, Cut
 
 GIF_COLOURS = 128
+NARROWEST = 240
+"""Least width, in pixels, to which a GIF is made smaller. Words are not readable below it."""
 
 
 def write_film(
@@ -52,43 +55,78 @@ def write_film(
         InvalidInput: the ending is unknown, the size or speed is impossible, or a package is
             missing.
     """
-    suffix = path.suffix.lower()
-    if suffix not in FORMATS:
-        raise InvalidInput(
-            f"a film can't be written as {path.name!r}: end it in {', '.join(FORMATS)}"
-        )
-    usual_width, usual_fps = (480, 12) if suffix == ".gif" else (1280, 30)
+    usual_width, usual_fps = usual_shape(path, FORMATS)
     if width is None:
         width = usual_width if height is None else round(height * 16 / 9)
     height = round(width * 9 / 16) if height is None else height
     check_size(width, height)
-    fps = usual_fps if fps is None else fps
-    FORMATS[suffix](path, replay, cut or Cut(), fps, width, height)
+    clip = Clip(replay, usual_fps if fps is None else fps, cut or Cut())
+    FORMATS[path.suffix.lower()](path, [clip], width, height)
 
 
-def _pixels(
-    replay: Replay, cut: Cut, fps: float, width: int, height: int
-) -> Iterator[NDArray[np.uint8]]:
-    clip = Clip(replay, fps, cut)
-    painter = Painter(width, height, replay.names)
-    for frame, ending, count in clip.frames():
-        painter.see(frame, ending)
-        if count:
-            image = painter.paint()
-            for _ in range(count):
-                yield image
+def write_clips(
+    path: Path, clips: Sequence[Clip], title: str, width: int, most_bytes: float = math.inf
+) -> None:
+    """Writes a film of several clips as .html, .gif or .mp4.
+
+    Args:
+        path: the file. `usual_shape` has checked its ending.
+        clips: the clips in their order, all with the same pictures a second.
+        title: the title of a page.
+        width: pixels. The ratio is 16 to 9.
+        most_bytes: a .gif that would be larger gets smaller pictures.
+
+    Raises:
+        InvalidInput: an impossible width, a missing package, or `most_bytes` can't be kept.
+        DataCorrupt: a match does not end as recorded.
+    """
+    height = round(width * 9 / 16)
+    check_size(width, height)
+    if path.suffix.lower() == ".gif":
+        _write_gif(path, clips, width, height, most_bytes)
+    elif path.suffix.lower() == ".mp4":
+        _write_mp4(path, clips, width, height)
+    else:
+        fps, parts = clips[0].fps, [_part(clip) for clip in clips]
+        film = {"size": [round(HEIGHT * width / height), HEIGHT], "fps": fps, "parts": parts}
+        film["seconds"] = sum(sum(part["shown"]) for part in parts) / fps
+        heading = html.escape(title)
+        write_whole(path, _page(heading, heading, film, width, height))
 
 
-def _write_mp4(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
+def usual_shape(path: Path, endings: Collection[str]) -> tuple[int, float]:
+    """Returns the usual width in pixels and the usual pictures a second of the file's format. An
+    ending that is not in `endings` raises `InvalidInput`.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in endings:
+        raise InvalidInput(
+            f"a film can't be written as {path.name!r}: end it in {', '.join(endings)}"
+        )
+    return (480, 12) if suffix == ".gif" else (1280, 30)
+
+
+def _pixels(clips: Sequence[Clip], width: int, height: int) -> Iterator[NDArray[np.uint8]]:
+    for clip in clips:
+        painter = Painter(width, height, clip.replay.names)
+        for frame, words, count in clip.pictures():
+            painter.see(frame, **words)
+            if count:
+                image = painter.paint()
+                for _ in range(count):
+                    yield image
+
+
+def _write_mp4(path: Path, clips: Sequence[Clip], width: int, height: int) -> None:
     ffmpeg = _video_writer()
     # The codec halves the resolution of colours, so both sides must be even.
     width, height = width + width % 2, height + height % 2
-    images = _pixels(replay, cut, fps, width, height)
+    images = _pixels(clips, width, height)
     first = next(images)
     draft = path.with_name(f".{path.stem}.draft{path.suffix}")
     try:
         writer = ffmpeg.write_frames(
-            str(draft), (width, height), fps=fps, quality=7, macro_block_size=2
+            str(draft), (width, height), fps=clips[0].fps, quality=7, macro_block_size=2
         )
         writer.send(None)
         writer.send(first.tobytes())
@@ -112,12 +150,28 @@ def _video_writer() -> ModuleType:
         ) from None
 
 
-def _write_gif(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    images = [Image.fromarray(pixels) for pixels in _pixels(replay, cut, fps, width, height)]
-    palette = _common_palette(images)
-    first, *others = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
-    options = {"append_images": others, "duration": 1000 / fps, "loop": 0, "optimize": False}
-    _save(path, first, format="gif", save_all=True, **options)
+def _write_gif(
+    path: Path, clips: Sequence[Clip], width: int, height: int, most_bytes: float = math.inf
+) -> None:
+    while True:
+        images = [Image.fromarray(pixels) for pixels in _pixels(clips, width, height)]
+        palette = _common_palette(images)
+        first, *others = [
+            image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images
+        ]
+        options = {"append_images": others, "duration": 1000 / clips[0].fps, "loop": 0}
+        content = _encoded(first, format="gif", save_all=True, optimize=False, **options)
+        if len(content) <= most_bytes:
+            break
+        # The size follows the width: smaller pictures have more detail in each pixel.
+        width = int(0.95 * width * most_bytes / len(content))
+        height = round(width * 9 / 16)
+        if width < NARROWEST:
+            raise InvalidInput(
+                f"{len(images) / clips[0].fps:.0f} s of pictures do not fit into "
+                f"{most_bytes / 1e6:g} MB: take fewer --seconds, fewer --fps, or a higher limit"
+            )
+    write_whole(path, content)
 
 
 def _common_palette(images: list[Image.Image]) -> Image.Image:
@@ -131,14 +185,13 @@ def _common_palette(images: list[Image.Image]) -> Image.Image:
     return sheet.quantize(GIF_COLOURS, method=Image.Quantize.MAXCOVERAGE)
 
 
-def _write_png(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """Writes the picture at the cut's start, by default the match's beginning. In games of choices,
-    the default is the match's end.
-    """
-    if cut.start is None:
-        cut = Cut(start=_informative_second(replay))
-    image = Image.fromarray(next(_pixels(replay, cut, fps, width, height)))
-    _save(path, image, format="png", optimize=True)
+def _write_png(path: Path, clips: Sequence[Clip], width: int, height: int) -> None:
+    """Writes the picture at the cut's start. Without a start, a game of choices shows its end."""
+    (clip,) = clips
+    if clip.cut.start is None:
+        clip = Clip(clip.replay, clip.fps, Cut(start=_informative_second(clip.replay)))
+    image = Image.fromarray(next(_pixels([clip], width, height)))
+    write_whole(path, _encoded(image, format="png", optimize=True))
 
 
 def _informative_second(replay: Replay) -> float:
@@ -147,10 +200,10 @@ def _informative_second(replay: Replay) -> float:
     return replay.frames / game.spec.frames_per_second if game.spec.action_kind == CHOICE else 0.0
 
 
-def _save(path: Path, image: Image.Image, **options: Any) -> None:
+def _encoded(image: Image.Image, **options: Any) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, **options)
-    write_whole(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, Any]:
@@ -168,22 +221,19 @@ def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, A
         the form for draw.js, and in `shown` the number of pictures for each frame.
     """
     clip = Clip(replay, fps, cut)
+    part = _part(clip)  # whose end the seconds wait for
+    return {"size": [round(width), HEIGHT], "fps": fps, "seconds": clip.seconds, **part}
+
+
+def _part(clip: Clip) -> dict[str, Any]:
     still: dict[str, Any] | None = None
     frames: list[dict[str, Any]] = []
     shown: list[int] = []
-    for frame, ending, count in clip.frames():
+    for frame, words, count in clip.pictures():
         still = still_part(frame) if still is None else still
-        frames.append(drawable(frame, replay.names) | ({"verdict": ending} if ending else {}))
+        frames.append(drawable(frame, clip.replay.names) | words)
         shown.append(count)
-    return {
-        "size": [round(width), HEIGHT],
-        "fps": fps,
-        "seconds": clip.seconds,
-        "names": replay.names,
-        "still": still,
-        "frames": frames,
-        "shown": shown,
-    }
+    return {"names": clip.replay.names, "still": still, "frames": frames, "shown": shown}
 
 
 def film_page(
@@ -197,12 +247,17 @@ def film_page(
         fps: pictures per second.
         width, height: the aspect ratio of a picture.
     """
-    here = Path(__file__).parent
-    film = json.dumps(film_json(replay, cut, fps, HEIGHT * width / height), separators=(",", ":"))
     first, second = map(html.escape, replay.names)
+    heading = f"<b>{first}</b> against <b>{second}</b>"
+    film = film_json(replay, cut, fps, HEIGHT * width / height)
+    return _page(f"{first} against {second}", heading, film, width, height)
+
+
+def _page(title: str, heading: str, content: Mapping[str, Any], width: int, height: int) -> str:
+    here, film = Path(__file__).parent, json.dumps(content, separators=(",", ":"))
     blanks: Mapping[str, str] = {
-        "title": f"{first} against {second}",
-        "heading": f"<b>{first}</b> against <b>{second}</b>",
+        "title": title,
+        "heading": heading,
         "aspect": f"{width} / {height}",
         "draw": DRAW_JS.read_text(encoding="utf-8"),
         "player": (here / "player.js").read_text(encoding="utf-8"),
@@ -213,13 +268,16 @@ def film_page(
     return re.sub(r"\{\{(\w+)\}\}", lambda blank: blanks[blank[1]], page)
 
 
-def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    write_whole(path, film_page(replay, cut, fps, width, height))
+def _write_html(path: Path, clips: Sequence[Clip], width: int, height: int) -> None:
+    (clip,) = clips
+    write_whole(path, film_page(clip.replay, clip.cut, clip.fps, width, height))
 
 
-def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """Writes the game's frames for other programs: {still, moving: [...]}."""
-    with Playback(replay) as playback:
+def _write_json(path: Path, clips: Sequence[Clip], width: int, height: int) -> None:
+    """Writes the game's frames themselves, for other viewers and tables: {still, moving: [...]}."""
+    (clip,) = clips
+    cut = clip.cut
+    with Playback(clip.replay) as playback:
         per_second = playback.game.spec.frames_per_second
         frames = list(playback.frames())
         if (end := playback.game.final_frame(0)) is not None:
@@ -232,7 +290,7 @@ def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, he
     write_whole(path, json.dumps(content, separators=(",", ":")))
 
 
-FORMATS: Mapping[str, Callable[[Path, Replay, Cut, float, int, int], None]] = {
+FORMATS: Mapping[str, Callable[[Path, Sequence[Clip], int, int], None]] = {
     ".mp4": _write_mp4,
     ".gif": _write_gif,
     ".png": _write_png,

@@ -1,23 +1,25 @@
 "use strict";
-/* Plays a film (film_json in files.py) in an element with the parts of page.html. The element gets
-   an event "moment" with the second of each new picture. Returns what shows another second. */
+/* Plays a film (film_json in files.py) in an element with the parts of page.html. A film of several
+   matches has them in `parts`, one after another. */
 
 const WARM_UP_FRAMES = 45; // after a jump, a new scene sees these before the frame that it shows
 
 /** Draws the pictures of a film in any order. After a jump, a new scene sees earlier frames too. */
 function filmPainter(film, context) {
-  const frameOf = film.shown.flatMap((count, frame) => Array(count).fill(frame)); // by picture
-  let scene = null, next = 0;
+  const places = (film.parts || [film]).flatMap((part) =>
+    part.shown.flatMap((count, frame) => Array(count).fill([part, frame]))); // by picture
+  let scene = null, shown = null, next = 0;
   function show(picture) {
-    const wanted = frameOf[picture];
-    if (scene === null || wanted < next - 1 || wanted > next + WARM_UP_FRAMES) {
-      scene = sceneFor(film.still, film.names, film.size[0]);
+    const [part, wanted] = places[picture];
+    if (part !== shown || wanted < next - 1 || wanted > next + WARM_UP_FRAMES) {
+      scene = sceneFor(part.still, part.names, film.size[0]);
+      shown = part;
       next = Math.max(0, wanted - WARM_UP_FRAMES);
     }
-    while (next <= wanted) scene.see(film.frames[next++]);
+    while (next <= wanted) scene.see(part.frames[next++]);
     paint(context, scene.shapes());
   }
-  return { show, count: frameOf.length };
+  return { show, count: places.length };
 }
 
 function playFilm(root, film) {
@@ -39,7 +41,8 @@ function playFilm(root, film) {
   }
   function clockText(place) {
     const seconds = Math.min(place / film.fps, film.seconds); // stands still under the verdict
-    return `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(1).padStart(4, "0")}`;
+    const tenths = Math.round(10 * seconds), rest = (tenths % 600) / 10;
+    return `${Math.floor(tenths / 600)}:${rest.toFixed(1).padStart(4, "0")}`;
   }
   function show() {
     fit();

@@ -21,13 +21,6 @@ from league.views.facts import MEASURED, LeagueFacts
 from league.views.html import Text, facts, joined, section, table, tag, text
 
 SHOWN_EVENTS = 20
-HIGHLIGHTS = {
-    "rally": "Best rally",
-    "longest": "Longest match",
-    "closest": "Closest match",
-    "win": "Milestone",
-}
-"""Titles of the kinds of highlights."""
 SHOWN_HIGHLIGHTS = 6
 LIVE_SECONDS = 120.0
 """A match that ended longer ago than this is not called live."""
@@ -117,14 +110,17 @@ def _live(source: Source) -> Block:
 
 
 def _highlights(source: Source) -> Block:
+    from league.replay.highlights import WORDS
+
     kept, rows = source.replays(), list[tuple[Text, ...]]()
     for found in source.highlights():
-        if found.kind in HIGHLIGHTS and found.match_id in kept and len(rows) < SHOWN_HIGHLIGHTS:
+        if found.kind in WORDS and found.match_id in kept and len(rows) < SHOWN_HIGHLIGHTS:
             names = joined(map(player_link, found.names), " against ")
             won = f"{found.winner} wins" if found.winner else "a draw"
             words = f"{won}{' ' if found.kind == 'win' else ', '}{found.words}"
-            replay = link(f"▶ {HIGHLIGHTS[found.kind]}", "/match", match=found.match_id)
-            rows.append((replay, joined([names, Markup("<br>"), words, " · ", ago(found.at)])))
+            ago = f"{long_duration(max(0.0, time.time() - found.at))} ago"
+            replay = link(f"▶ {WORDS[found.kind].capitalize()}", "/match", match=found.match_id)
+            rows.append((replay, joined([names, Markup("<br>"), words, " · ", ago])))
     more = link("more replays", "/matches", replays="kept")
     words = joined(["The run keeps these matches, next to ", more, "."])
     return section("Highlights", table(("", ""), rows), words=words, half=True)

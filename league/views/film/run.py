@@ -1,0 +1,235 @@
+"""Films a run: excerpts of its kept matches, from the first steps to the last, with numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from league.console.output import say
+from league.contest.league import League
+from league.contest.recordings import find_replay, replays_of
+from league.errors import LeagueError, NotFound, plain
+from league.exploiters import is_mains_snapshot
+from league.ids import SnapshotName
+from league.metrics import wilson_interval
+from league.players import Book, PayoffCell, Player, PlayerKind, Rating
+from league.replay import Playback, Replay, load_replay
+from league.replay.highlights import WORDS, Highlight, read_highlights
+from league.runs.files import read_json
+from league.settings.presets import read_tables
+from league.stats.ratings.elo import HALF_WIDTH, PER_POINT, elo
+from league.status import LeagueStatus
+from league.views.facts import LeagueFacts
+from league.views.film.clip import VERDICT_SECONDS, Clip, Cut
+from league.views.film.files import usual_shape, write_clips
+
+ENDINGS = (".html", ".gif", ".mp4")
+TITLE_SECONDS, NUMBERS_SECONDS, END_SECONDS = 3.0, 2.5, 4.0
+"""How long the run's title, the numbers before an excerpt, and the end are shown."""
+PLAYED_SECONDS, MOST_PLAYED_SECONDS = 5.0, 8.0
+"""The usual and the longest part of a match in the film, without its verdict."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kept:
+    """A replay of a snapshot of a main learner."""
+
+    path: Path
+    replay: Replay
+    hero: Player
+    highlight: Highlight | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Facts:
+    """What the film says about the run. `cells` are its snapshots' clean matches by both names."""
+
+    title: Sequence[str]
+    players: Mapping[str, Player]
+    ratings: Mapping[str, Rating]
+    cells: Mapping[tuple[str, str], PayoffCell]
+
+    def is_bot(self, name: str) -> bool:
+        return name in self.players and self.players[name].kind is PlayerKind.BOT
+
+    def strength(self, hero: Player) -> list[str]:
+        """Returns its steps, and its Elo with the 95 % interval."""
+        lines = [f"{hero.step:,} steps"]
+        if (rating := self.ratings.get(hero.name)) is not None:
+            half = PER_POINT * HALF_WIDTH * rating.sigma
+            lines.append(f"Elo {elo(rating.mu):.0f} ± {half:.0f}")
+        return lines
+
+    def hardest(self, hero: Player) -> list[str]:
+        """Returns a line on the bot against which it scores least, none before it meets bots."""
+        bots = [
+            cell
+            for (name, opponent), cell in self.cells.items()
+            if name == hero.name and self.is_bot(opponent)
+        ]
+        if not bots:
+            return []
+        worst = min(bots, key=_score)
+        bounds = wilson_interval(_score(worst) * worst.games, worst.games)
+        low, share, high = (f"{100 * x:.0f}" for x in (bounds.low, _score(worst), bounds.high))
+        return [f"hardest bot: {worst.column}, {share} % of the points ({low} to {high} %)"]
+
+    def rank(self, kept: _Kept) -> tuple[float, ...]:
+        """Orders matches of the same steps, the one to show first: highlights, matches that end as
+        most between these players do, matches against bots.
+        """
+        seat = kept.replay.names.index(kept.hero.name)
+        opponent = kept.replay.names[1 - seat]
+        cell, is_lost = self.cells.get((kept.hero.name, opponent)), kept.replay.winner == 1 - seat
+        is_usual = cell is not None and is_lost == (_score(cell) < 0.5)
+        kind = list(WORDS).index(kept.highlight.kind) if kept.highlight else len(WORDS)
+        return kind, not is_usual, not self.is_bot(opponent)
+
+
+def _score(cell: PayoffCell) -> float:
+    return (cell.wins + cell.draws / 2) / cell.games
+
+
+def film_run(
+    path: Path,
+    league: League,
+    *,
+    seconds: float = 60.0,
+    fps: float | None = None,
+    width: int | None = None,
+    most_bytes: float = math.inf,
+) -> int:
+    """Writes a film of a run's training: a title, ends of kept matches from the first steps to the
+    last, each with the snapshot's numbers, and an end.
+
+    Args:
+        path: the file, which ends in .html, .gif or .mp4.
+        league: the run.
+        seconds: the longest duration, 15 or more.
+        fps: pictures a second.
+        width: pixels.
+        most_bytes: a .gif that would be larger gets smaller pictures.
+
+    Returns:
+        The number of matches.
+
+    Raises:
+        InvalidInput: another ending, an impossible width or speed, a missing package, or
+            `most_bytes` can't be kept.
+        NotFound: there is no such run, or no replay of its snapshots that can be shown.
+    """
+    usual_width, usual_fps = usual_shape(path, ENDINGS)
+    fps, run_dir, faults = usual_fps if fps is None else fps, league.folder(), list[str]()
+    with league.connect() as client:
+        players = {player.name: player for player in client.players()}
+        kept = list(_kept(league, players, faults))
+        heroes = list({one.hero.name for one in kept})
+        facts = _Facts(
+            title=_title(run_dir, client.status()),
+            players=players,
+            ratings={rating.player.name: rating for rating in client.ratings(Book.EVAL)},
+            cells={
+                (cell.row, cell.column): cell
+                for cell in (client.payoff(Book.EVAL, heroes) if heroes else ())
+            },
+        )
+    room = seconds - TITLE_SECONDS - END_SECONDS
+    most = max(1, round(room / (NUMBERS_SECONDS + PLAYED_SECONDS + VERDICT_SECONDS)))
+    chosen = list(_chosen(league, facts, kept, most, faults))
+    if faults:
+        say(f"(replays left out: {len(faults)}, the first as {faults[0]})")
+    if not chosen:
+        raise NotFound(
+            f"{run_dir} keeps no match of its snapshots that can be shown: the evaluator keeps "
+            "some of every snapshot, so let the run train and evaluate for a few minutes"
+        )
+    played = min(MOST_PLAYED_SECONDS, room / len(chosen) - NUMBERS_SECONDS - VERDICT_SECONDS)
+    clips = []
+    for one, length in chosen:
+        pair = " against ".join(one.replay.names)
+        why = f" ({WORDS[one.highlight.kind]})" if one.highlight else ""
+        numbers = [*facts.strength(one.hero), *facts.hardest(one.hero), pair + why]
+        cut, caption = Cut(start=max(0.0, length - played)), ": ".join(facts.strength(one.hero))
+        opening = [(numbers, NUMBERS_SECONDS)]
+        clips.append(Clip(one.replay, fps, cut, caption=caption, opening=opening))
+    last = chosen[-1][0].hero
+    ends = dict.fromkeys([clips[0].caption, clips[-1].caption])
+    end = [facts.title[0], *ends, *facts.hardest(last), "filmed by Kumite: bin/league film"]
+    clips[0].opening = [(facts.title, TITLE_SECONDS), *clips[0].opening]
+    clips[-1].closing = [(end, END_SECONDS)]
+    width = usual_width if width is None else width
+    write_clips(path, clips, facts.title[0], width, most_bytes)
+    return len(clips)
+
+
+def _title(run_dir: Path, status: LeagueStatus) -> list[str]:
+    """Returns the name of the run, its game and preset, its agent, and its steps so far."""
+    run, agent = read_json(run_dir / "run.json"), dict[str, Any]()
+    if (config := run_dir / "config.toml").exists():
+        agent |= read_tables(config).sections.get("agent", {})
+    parts = {"an encoder": agent.get("encoder") != "none", "an LSTM": agent.get("recurrent")}
+    built = f"{agent.get('size')} agent with {' and '.join(filter(parts.get, parts))}"
+    metrics = LeagueFacts(leading="learner-main", status=status).metrics
+    steps, target = (int(metrics.get(f"progress/{name}steps", 0)) for name in ("", "target_"))
+    lines = [
+        run_dir.resolve().name,
+        status.game + (f", preset {run['preset']}" if "preset" in run else ""),
+        built if "size" in agent else "",
+        f"{steps:,} of {target:,} steps so far" if steps < target else f"{steps:,} steps",
+    ]
+    return [plain(line) for line in lines if line]
+
+
+def _kept(league: League, players: Mapping[str, Player], faults: list[str]) -> Iterator[_Kept]:
+    """Yields the readable replays of the snapshots of this run's main learners, each with the
+    snapshot that is trained longest. `faults` gets the reasons of unreadable ones.
+    """
+    highlights = {
+        one.match_id: one for one in read_highlights(league.folder()) if one.kind in WORDS
+    }
+    for path in replays_of(league):
+        try:
+            replay = load_replay(path)
+        except LeagueError as error:
+            faults.append(str(error))
+            continue
+        heroes = [
+            player
+            for seat in replay.seats
+            if (player := players.get(seat.name)) is not None
+            and player.digest == seat.digest
+            and is_mains_snapshot(player)
+            and not SnapshotName.parse(player.name).run
+        ]
+        if heroes:
+            hero = max(heroes, key=lambda player: player.step)
+            yield _Kept(path=path, replay=replay, hero=hero, highlight=highlights.get(path.stem))
+
+
+def _chosen(
+    league: League, facts: _Facts, kept: Sequence[_Kept], most: int, faults: list[str]
+) -> Iterator[tuple[_Kept, float]]:
+    """Yields a match and its length in seconds for each of at most `most` stretches of the
+    training. The first is of the earliest snapshot and the last of the latest. `faults` gets the
+    reasons of matches that can't be played.
+    """
+    kept = sorted(kept, key=lambda one: one.hero.step)
+    count = min(most, len(kept))
+    for number in range(count):
+        stretch = kept[number * len(kept) // count : (number + 1) * len(kept) // count]
+        edge = {0: 1, count - 1: -1}.get(number, 0)
+        for one in sorted(stretch, key=lambda one: (edge * one.hero.step, facts.rank(one))):
+            try:
+                replay = find_replay(league, str(one.path))
+                with Playback(replay) as playback:
+                    for _ in playback.moments():
+                        pass
+                    length = replay.frames / playback.game.spec.frames_per_second
+            except LeagueError as error:
+                faults.append(str(error))
+                continue
+            yield replace(one, replay=replay), length
+            break
