@@ -15,7 +15,7 @@ from league.players import Rating
 from league.runs.alarms import of_metrics as alarms_of
 from league.stats.ratings.elo import HALF_WIDTH, PER_POINT
 from league.status import SILENT_SECONDS, WorkerStatus
-from league.views.dashboard.blocks import Block, ago, link, paused, player_link, wins_bar
+from league.views.dashboard.blocks import Block, link, paused, player_link, wins_bar
 from league.views.dashboard.source import Source
 from league.views.facts import MEASURED, LeagueFacts
 from league.views.html import Text, facts, joined, section, table, tag, text
