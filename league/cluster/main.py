@@ -24,6 +24,7 @@ from rich.console import Console
 
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import DASHBOARD, Address, LearnerOptions, Topology, plan
+from league.cluster.usage import Usage
 from league.console.text import plain
 from league.errors import (
     ConfigError,
@@ -285,7 +286,10 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
         console.print(line, soft_wrap=True, markup=False)
     is_live = console.is_terminal and console.encoding.startswith("utf") and not command.headless
     display = LiveDisplay(console) if is_live else LineDisplay(sys.stdout)
-    supervisor = Supervisor(folder, topology, display, device, of_run(folder.path, "operator"))
+    usage, credentials = Usage(folder.path, command.learner.device), of_run(folder.path, "operator")
+    supervisor = Supervisor(folder, topology, display, device, credentials, usage=usage)
+    if is_live:
+        usage.start(lambda: supervisor.screen.done_share)
     if topology.dashboard:
         log = folder.log(DASHBOARD)
         begins = log.stat().st_size if log.exists() else 0

@@ -17,6 +17,7 @@ from types import FrameType
 
 from league.cluster.processes import Process, ProcessGroup, RestartPolicy
 from league.cluster.topology import DASHBOARD, EVALUATOR, MATCHMAKER, Topology
+from league.cluster.usage import Usage
 from league.errors import LeagueError, StorageFull, Unavailable
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import CURVES
@@ -63,6 +64,7 @@ class Supervisor:
         device: str,
         credentials: Credentials | None = None,
         *,
+        usage: Usage | None = None,
         stop_worker_seconds: float = STOP_WORKER_SECONDS,
         drain_seconds: float = DRAIN_SECONDS,
         silent_seconds: float = SILENT_SECONDS,
@@ -78,7 +80,7 @@ class Supervisor:
         self._stalled: dict[str, float] = {}  # seconds without progress, by worker
         self._without_game = set[str]()  # workers that can't play because of their game's server
         self._looks, self._looked_at = 0, time.monotonic()
-        self._display, self._device = display, device
+        self._display, self._device, self._usage = display, device, usage
         self._notes: deque[Note] = deque(maxlen=_NOTES_KEPT)
         self._started_at = time.time()
         self._phase = "starting"
@@ -131,6 +133,7 @@ class Supervisor:
             logs_dir=str(self._folder.path / "logs"),
             learners=self._topology.learners,
             dashboard=self._topology.dashboard,
+            usage=self._usage.words if self._usage is not None else "",
         )
 
     def run(self, show_end: Callable[[], Display] | None = None) -> int:

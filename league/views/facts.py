@@ -151,7 +151,9 @@ class Screen:
     logs_dir: str = ""
     learners: tuple[str, ...] = ()
     dashboard: str = ""
-    """The dashboard's address, or "" without a dashboard."""
+    """The dashboard's address, "" without a dashboard."""
+    usage: str = ""
+    """The disk and the GPUs that the run takes, in words."""
 
     @property
     def done_share(self) -> float:

@@ -76,6 +76,26 @@ def test_a_small_terminal_shows_the_browsers_address_whole() -> None:
     assert " http://127.0.0.1:54321 " in drawn(screen, 80, 24)[-1]
 
 
+def test_a_small_terminal_shows_what_is_needed_whatever_happens() -> None:
+    """The address, the newest event, the time left, and what the run takes of the machine."""
+    event = "learner-main has made no progress for 30 s, and its game's server does not answer: "
+    event += "it is started again after 300 s."
+    usage = "disk 310.2 MB, at the end 1.2 GB · GPU 63 % 3.1/139.8 GiB"
+    screen = replace(
+        screens.full(),
+        dashboard="http://127.0.0.1:54321",
+        notes=(*screens.full().notes, Note(at=screens.NOW, text=event)),
+        usage=usage,
+        phase="training",
+    )
+    league = replace(screen.league, steps=10**10, target_steps=10**12, trouble="No answer yet.")
+    lines = drawn(replace(screen, league=league), 80, 24)
+    assert len(lines) == 24
+    assert event in " ".join(" ".join(lines).split())
+    for words in (f" {screen.dashboard} ", "No answer yet.", "0:07:11 left", usage):
+        assert any(words in line for line in lines), words
+
+
 def test_lines_tell_the_same_facts() -> None:
     training, exams, waiting = progress_lines(screens.full())
     for words in ("652,310 of 1,500,000 steps (43.5 %)", "6,212 steps/s", "stage league",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 import textwrap
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.layout import Layout
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -20,7 +22,7 @@ from league.metrics import wilson_interval
 from league.players import PlayerKind
 from league.runs.alarms import of_metrics as alarms_of
 from league.status import WorkerStatus
-from league.views.facts import MEASURED, ProcessFacts, Screen, State
+from league.views.facts import MEASURED, Note, ProcessFacts, Screen, State
 
 ACCENT, GOOD, MIDDLING, POOR = "bright_cyan", "green", "yellow", "red"
 FAINT, BOT = "bright_black", "bright_blue"
@@ -35,6 +37,10 @@ _STATE_STYLES = {
 }
 _HEADER, _LEARNER, _FOOTER = 4, 10, 1
 """Heights of panels, in lines."""
+_SMALL, _LONG_EVENT = 30, 3
+"""A terminal with fewer lines shows only the newest event, over its whole width, in at most so many
+lines.
+"""
 
 
 _LONGEST = 1e10
@@ -93,15 +99,17 @@ def _header(screen: Screen) -> Panel:
     league, share = screen.league, screen.done_share
     target = f" of {league.target_steps:,}" if league.target_steps else ""
     done = f"{share * 100:.1f} %  " if target else ""
-    words = Words.assemble((done, "bold"), f"{league.steps:,}{target} steps ")
-    words.append(f" {duration(screen.now - screen.started_at)}", FAINT)
+    words = Words.assemble((done, "bold"))
     if screen.phase == "training" and screen.seconds_left is not None:
-        words.append(f"  {duration(screen.seconds_left)} left", ACCENT)
+        words.append(f"{duration(screen.seconds_left)} left  ", ACCENT)
+    words.append(f"{league.steps:,}{target} steps ")
+    words.append(f" {duration(screen.now - screen.started_at)}", FAINT)
     line = _grid("*<")
     line.add_row(ProgressBar(1.0, share, style=FAINT, complete_style=ACCENT), words)
     panel = _framed(Group(title, line), "KUMITE")
     style = GOOD if screen.phase == "training" else MIDDLING
     panel.subtitle = Words.assemble(("● ", style), screen.phase)
+    panel.subtitle.append(screen.usage and f" · {screen.usage}", FAINT)
     panel.border_style = ACCENT
     return panel
 
@@ -214,15 +222,15 @@ def _doing(process: ProcessFacts, screen: Screen) -> str:
     return f"silent since {worker.activity}" if league.status.is_silent(worker) else worker.activity
 
 
-def _notes(screen: Screen, width: int, height: int) -> Panel:
-    """Returns the panel with the last events. The newest event is at the bottom."""
+def _notes(notes: Sequence[Note], width: int) -> list[RenderableType]:
+    """Returns the lines of events, with the newest at the bottom."""
     rows: list[RenderableType] = []
-    for note in screen.notes[-height:]:
+    for note in notes:
         clock = time.strftime("%H:%M ", time.localtime(note.at))
-        for line in textwrap.wrap(note.text, max(10, width - 4 - len(clock))):
+        for line in textwrap.wrap(note.text, max(10, width - len(clock))):
             rows.append(Words.assemble((clock, FAINT), (line, POOR if note.is_trouble else "")))
             clock = " " * len(clock)
-    return _framed(Group(*rows[-max(1, height - 2) :]), "Events")
+    return rows
 
 
 def _footer(screen: Screen) -> Words:
@@ -230,10 +238,11 @@ def _footer(screen: Screen) -> Words:
     terminal it is cut off.
     """
     text = Words(no_wrap=True, overflow="ellipsis")
+    if screen.dashboard:
+        text.append(" browser ", FAINT).append(f"{screen.dashboard}  ")
     if screen.league.trouble:
         return text.append(f" {screen.league.trouble}", POOR)
     if screen.dashboard:
-        text.append(" browser ", FAINT).append(f"{screen.dashboard}  ")
         text.append("fight a bot: ", FAINT).append("/play  ")
     text.append(" Ctrl-C", "bold").append(" saves and stops   ", FAINT)
     text.append("logs ", FAINT).append(screen.logs_dir)
@@ -273,10 +282,15 @@ def view(screen: Screen, width: int, height: int) -> Layout:
     left = width // 2
     right = width - left
     evaluated = {cell.column for cell in screen.league.evaluations}
+    newest = _notes(screen.notes[-1:], width - 2)[:_LONG_EVENT] if height < _SMALL else []
     wanted = 3 + max(1, len(evaluated | screen.league.win_rates.keys()))
-    top = max(_LEARNER, min(wanted, height // 2)) if height >= 20 else max(3, (height - 5) // 2)
+    top = (
+        max(_LEARNER, min(wanted, (height - len(newest)) // 2))
+        if height >= 20
+        else max(3, (height - 5) // 2)
+    )
     several = len(screen.learners) + 2 if len(screen.learners) > 1 and height >= 24 else 0
-    bottom = max(3, height - _HEADER - top - several - _FOOTER)
+    bottom = max(3, height - _HEADER - top - several - len(newest) - _FOOTER)
     group = min(2 + max(1, len(screen.processes)), max(3, bottom - 3))
     layout = Layout(name="screen")
     layout.split_column(
@@ -284,6 +298,7 @@ def view(screen: Screen, width: int, height: int) -> Layout:
         Layout(name="top", size=top),
         *([Layout(_learners(screen), size=several)] if several else []),
         Layout(name="bottom", size=bottom),
+        *([Layout(Padding(Group(*newest), (0, 1)), size=len(newest))] if newest else []),
         Layout(_footer(screen), size=_FOOTER),
     )
     layout["top"].split_row(
@@ -292,7 +307,10 @@ def view(screen: Screen, width: int, height: int) -> Layout:
     layout["bottom"].split_row(
         Layout(leaderboard(screen, bottom), size=left), Layout(name="side", size=right)
     )
-    layout["side"].split_column(
-        Layout(_processes(screen), size=group), Layout(_notes(screen, right, bottom - group))
-    )
+    if newest:
+        layout["side"].update(_processes(screen))
+        return layout
+    rows = _notes(screen.notes[group - bottom :], right - 4)
+    events = _framed(Group(*rows[-max(1, bottom - group - 2) :]), "Events")
+    layout["side"].split_column(Layout(_processes(screen), size=group), Layout(events))
     return layout
