@@ -44,13 +44,14 @@ class Usage:
         threading.Thread(target=run, name="usage", daemon=True).start()
 
     def measure(self, share: float) -> None:
-        """Measures once, when this share of the steps is done."""
+        """Measures once, when this share of the steps is done, 0 if nobody knows it yet."""
         size = 0
         for parent, _, names in os.walk(self._folder):
             for name in names:
                 with suppress(OSError):  # it has just been removed
                     size += os.lstat(os.path.join(parent, name)).st_size
-        self._sizes.append((share, size))
+        if share > 0.0:
+            self._sizes.append((share, size))
         parts = [f"disk {decimal(size)}{self._foreseen()}", *self._gpus()]
         self.words = " · ".join(parts)
 
@@ -60,6 +61,8 @@ class Usage:
         It goes on growing as it did in the second half of the steps done, because at first a run
         makes files whose number then stays the same.
         """
+        if not self._sizes:
+            return ""
         share, size = self._sizes[-1]
         earlier = [entry for entry in self._sizes if entry[0] <= share / 2]
         old_share, old_size = earlier[-1] if earlier else self._sizes[0]

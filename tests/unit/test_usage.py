@@ -45,6 +45,14 @@ def test_the_disk_at_the_end_follows_from_the_growth_without_the_start(tmp_path:
     assert found[3] == "disk 110.0 MB, at the end 190.0 MB"
 
 
+def test_a_run_that_continues_is_foreseen_from_what_it_adds(tmp_path: Path) -> None:
+    usage = Usage(tmp_path, DeviceFlags(cpu=True))
+    for share, megabytes in ((0.0, 100), (0.5, 100), (0.6, 110)):  # at first nobody knows its steps
+        (tmp_path / "file").write_bytes(bytes(megabytes * MEGABYTE))
+        usage.measure(share)
+    assert usage.words == "disk 110.0 MB, at the end 150.0 MB"
+
+
 def test_the_gpus_of_the_learners_are_shown(
     smi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
