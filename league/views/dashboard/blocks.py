@@ -34,7 +34,8 @@ ZOOM: Final = {
 GRID: Final = {"lineStyle": {"color": "#8a93a040"}}
 """Style of grid lines, visible in both themes."""
 SHORT: Final = {
-    ":formatter": "v => v >= 1e6 ? v / 1e6 + 'M' : v >= 1e4 ? v / 1e3 + 'k' : String(v)",
+    ":formatter": "v => v >= 1e6 ? +(v / 1e6).toFixed(2) + 'M' : v >= 1e4 ? "
+    "+(v / 1e3).toFixed(1) + 'k' : +v.toFixed(2) + ''",
     "hideOverlap": True,
 }
 """Labels for an axis of steps, such as 2.5M or 50k."""
@@ -295,7 +296,7 @@ def lines(
     if shares:
         axis |= {"min": 0, "max": 1}
     options: dict[str, Any] = {
-        "grid": MARGINS | {"top": 40 if len(named) > 1 else 24, "bottom": 28},
+        "grid": MARGINS | {"top": 40 if len(named) > 1 or stages is not None else 24, "bottom": 28},
         "xAxis": {
             "type": x,
             "max": seconds or "dataMax",
