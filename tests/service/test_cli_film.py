@@ -54,7 +54,7 @@ def film(tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
         out = tmp_path / "x.html"
         assert main(["film", "--run-dir", str(run), "--out", str(out), *words]) == 0
         page = out.read_text(encoding="utf-8")
-        assert not re.search(r"(src|href)=|@import|url\(|https?://", page)
+        assert not re.search(r"<[^>]*(src|href)=|@import|url\(|https?://", page)
         found = re.search(r'id="data">([^<]+)</script>', page)
         assert found is not None
         film = json.loads(gzip.decompress(base64.b64decode(found[1])))
