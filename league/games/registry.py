@@ -55,7 +55,10 @@ _SPELLED = {
     "python": "python:MODULE:FACTORY",
 }
 _OF_FILES: Mapping[str, Mapping[str, type]] = {
-    "brawl": {"stage": str, "rules": str, "loop": str, "variation": float, "threads": int},
+    "brawl": {
+        **{"stage": str, "rules": str, "loop": str, "threads": int},
+        **{"variation": float, "off_stage_starts": float},
+    },
     "kuhn": {},
     "leduc": {},
     "matrix:brps": {"rounds": int},

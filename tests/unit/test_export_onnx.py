@@ -159,6 +159,6 @@ def test_a_missing_package_is_named_with_its_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(InvalidInput, match=rf"package {package}: .*extra `export`"):
+    with pytest.raises(InvalidInput, match=rf"package {package}: .*kumite\[export\]"):
         write_onnx(tmp_path / "a.onnx", agent("kuhn"), card("kuhn"))
     assert not list(tmp_path.iterdir())
