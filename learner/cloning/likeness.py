@@ -164,7 +164,7 @@ class Original:
         """
         member, has_keys = self.entrant.members[0], self.settings.spec().action_kind != CHOICE
         is_bot = has_keys and member.bot is not None
-        errs = is_bot or (has_keys and member.is_rival)
+        errs = is_bot or (has_keys and member.is_rival)  # wrong choices may be illegal
         played = self._played(
             (self.entrant, [*self.opponents, self.entrant]),
             self.seed,
