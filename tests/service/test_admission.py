@@ -200,6 +200,7 @@ def test_the_oldest_retires_when_a_candidate_is_admitted_not_before(tmp_path: Pa
         assert league.drawn() == {"main@2000", "main@3000"}
 
 
+@pytest.mark.long
 def test_a_matchmaker_killed_in_the_middle_of_a_gate_loses_nothing_of_it(tmp_path: Path) -> None:
     db, config = tmp_path / "league.db", tmp_path / "config.toml"
     config.write_text('[matchmaker]\nadmit = "gate"\nmixes = {league = {snapshots = 1.0}}\n')

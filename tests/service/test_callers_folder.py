@@ -62,6 +62,7 @@ def test_programs_import_their_own_modules(folder: Path) -> None:
     assert not (folder / "imported").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cwd", "path", "program", "game"),
     [

@@ -83,6 +83,7 @@ def test_the_tournaments_file_and_its_check(
     assert "there is no file" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_mixture_is_exported_to_the_tournament_alone(
     served_run: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -140,6 +141,7 @@ def test_an_agent_of_older_rules_is_exported_with_a_warning(
     assert out.exists()
 
 
+@pytest.mark.long
 def test_the_examples_of_the_page(
     weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,6 +180,7 @@ def test_a_copy_without_room_leaves_nothing(run: Path, monkeypatch: pytest.Monke
     assert not list(run.parent.glob("*copy*"))
 
 
+@pytest.mark.long
 def test_the_past_by_command(run: Path, capsys: Capture) -> None:
     """The clean matches came last, so before them their book is empty."""
     assert main(["ratings", "--at", "39", "--run-dir", str(run)]) == 0

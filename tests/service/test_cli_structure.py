@@ -53,6 +53,7 @@ def percent(text: str) -> float:
     return float(text.removesuffix("%")) / 100
 
 
+@pytest.mark.long
 def test_the_known_structure_is_found_and_written(
     structure: Callable[..., str], tmp_path: Path
 ) -> None:

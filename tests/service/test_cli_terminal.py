@@ -72,6 +72,7 @@ def test_a_fight_is_drawn_until_it_ends() -> None:
     assert re.search(r"based .*constant.* 0: \w+", told)
 
 
+@pytest.mark.long
 def test_the_course_of_a_hand_stays_when_its_picture_closes() -> None:
     status, text = on_terminal("demo", "caller", "aggressive", "--game", "kuhn", "--speed", "1000")
     assert status == 0
@@ -81,6 +82,7 @@ def test_the_course_of_a_hand_stays_when_its_picture_closes() -> None:
     assert re.search("^0  caller ", after, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_fight_quietly() -> None:
     status, text = on_terminal("demo", "based", "random", interrupt_at="●●●".encode())
     assert status == 0

@@ -58,6 +58,7 @@ def test_a_rival_is_cloned_measured_and_joins_the_league(
     assert "clone-other@0 already" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_clone_that_has_not_learnt_is_called_much_worse(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

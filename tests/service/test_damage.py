@@ -147,6 +147,7 @@ def test_every_changed_byte_of_the_file_is_found_or_changes_nothing(
     assert unseen == []
 
 
+@pytest.mark.long
 def test_a_large_log_is_served_only_where_it_is_whole(
     log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,9 +22,12 @@ from league.security.tokens import TokenFile
 NGINX = shutil.which("nginx")
 NAME = "kumite.example.org"
 DOCS = (Path(__file__).parents[2] / "docs" / "dashboard.md").read_text()
-pytestmark = pytest.mark.skipif(
-    None in (CHROMIUM, NGINX), reason="needs Chromium and nginx: apt-get install chromium nginx"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        None in (CHROMIUM, NGINX), reason="needs Chromium and nginx: apt-get install chromium nginx"
+    ),
+]
 
 
 def documented() -> str:

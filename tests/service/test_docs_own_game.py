@@ -116,6 +116,7 @@ def test_the_game_of_arrays_keeps_the_contract(folder: Path) -> None:
     assert re.search(r"\b1[0-9] passed", printed)
 
 
+@pytest.mark.long
 def test_a_demo_takes_the_options_of_its_run(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

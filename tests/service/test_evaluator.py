@@ -248,6 +248,7 @@ def test_opponents_of_another_pace_are_left_out(client: MatchmakerClient, tmp_pa
     assert games(client, Book.EVAL, "main@10").keys() <= set(BOTS)
 
 
+@pytest.mark.long
 def test_evaluators_share_the_work(client: MatchmakerClient, tmp_path: Path) -> None:
     for step in (10, 20, 30, 40):
         register_snapshot(client, tmp_path, step)

@@ -52,6 +52,7 @@ def test_it_counts_the_matches_that_record_plays(capsys: Capture) -> None:
     assert score["actions"]["G"]["value"] == 0
 
 
+@pytest.mark.long
 def test_a_resting_league_s_snapshots_and_files_play(finished: Path, capsys: Capture) -> None:
     words = ["main", "--against", "main@1000", "main@1000=3,constant=1", "--matches", "8"]
     words += ["--run-dir", str(finished), "--seed", "2"]
@@ -125,6 +126,7 @@ def test_ready_needs_every_interval_above_its_bar(
     assert found["checks"]["seconds_per_fall"]["verdict"] == "fail"
 
 
+@pytest.mark.long
 def test_a_comparison_counts_pairs_in_the_order_in_which_they_began() -> None:
     finder = Finder(League(), "brawl")
     settings, most = finder.settings(["based", "drunk"]), 120

@@ -165,6 +165,7 @@ def test_an_evaluator_that_stops_in_a_gate_continues_where_the_log_is(
     assert client.gates()[0].victims[0].matches >= first
 
 
+@pytest.mark.long
 def test_a_better_snapshot_is_admitted_and_a_worse_one_is_not(
     tmp_path: Path,
 ) -> None:

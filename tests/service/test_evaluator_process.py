@@ -103,6 +103,7 @@ def test_it_waits_for_the_matchmaker_leaves_malformed_weights_out_and_ends_on_a_
     assert len(told) == len(bad)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the scheduler of Linux")
 def test_its_matches_let_a_learner_go_first_until_that_is_done(
     client: MatchmakerClient, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]

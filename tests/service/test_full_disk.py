@@ -87,6 +87,7 @@ def test_a_disk_that_turns_read_only_costs_nothing_acknowledged_and_heals(tmp_pa
     assert "NOT_SERVING" in logged
 
 
+@pytest.mark.long
 def test_a_learner_waits_for_space_and_loses_nothing(tmp_path: Path) -> None:
     seen, logged = seen_on_a_disk(tmp_path, "learner_disk.py", 64)
     assert seen["code"] == 0, logged
@@ -107,6 +108,7 @@ def test_a_start_on_a_read_only_disk_is_one_sentence(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_a_matchmaker_that_restarts_on_a_read_only_disk_ends_the_run(tmp_path: Path) -> None:
     if not can_mount(tmp_path):
         pytest.skip("this system lets nobody mount a disk of their own (unshare --mount)")

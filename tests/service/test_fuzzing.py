@@ -182,6 +182,7 @@ def errors_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+@pytest.mark.long
 def test_malformed_messages_change_nothing_and_break_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

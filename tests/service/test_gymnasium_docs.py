@@ -41,6 +41,7 @@ def test_one_environment() -> None:
     assert run(examples()[0])["observation"].shape == (74,)
 
 
+@pytest.mark.long
 def test_plain_ppo_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = shortened(examples()[1])

@@ -14,6 +14,7 @@ SETTINGS = ("curriculum.stages=[{name='all', mix='league'}]", "learner.snapshot_
 FLAGS = ["--steps", "100000", *(word for setting in SETTINGS for word in ("--set", setting))]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)  # processes on a machine that may be busy
 def test_a_learner_holds_over_kill_9_and_goes_on(tmp_path):
     with small_league(tmp_path, snapshots=(), mixes=MIXES) as league:

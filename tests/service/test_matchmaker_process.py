@@ -160,6 +160,7 @@ def test_a_log_in_a_folder_that_takes_no_files_is_told_with_advice(tmp_path, fla
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_kill_9_in_mid_traffic_loses_no_acknowledged_result(tmp_path):
     """A learner plays on through two kills; what was acknowledged is there, once, and rated."""
     db, port = tmp_path / "league.db", free_port()

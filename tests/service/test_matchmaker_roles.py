@@ -77,6 +77,7 @@ def role_shares(preset, name, beliefs):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("preset", ["alphastar-paper", "alphastar-pseudocode"])
 def test_shares_of_the_roles(history, tmp_path, preset, name):

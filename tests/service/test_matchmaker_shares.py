@@ -35,6 +35,7 @@ def history(tmp_path_factory):
     return lived(tmp_path_factory.mktemp("history"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["uniform", *RULES])
 def test_shares_are_the_rules(history, tmp_path, rule):
     with served(history, tmp_path, within_snapshots=rule) as (server, client):

@@ -362,6 +362,7 @@ def test_a_finished_run_is_served_from_the_first_call_to_the_end(finished: Path)
         gc.enable()
 
 
+@pytest.mark.long
 def test_a_call_after_the_service_has_gone_finds_the_league_again(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,6 +390,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.long
 def test_an_interrupted_cell_keeps_the_connection_and_an_end_leaves_nothing(finished: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(run=finished)],

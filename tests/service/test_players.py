@@ -360,6 +360,7 @@ def test_a_hostile_league_gets_sentences(blobs: BlobFolder, tmp_path: Path) -> N
         assert len(asked(address, many)) == 3, "seats of matches that ended are free"
 
 
+@pytest.mark.long
 def test_a_player_that_others_reach_wants_a_token(blobs: BlobFolder, tmp_path: Path) -> None:
     member = snapshot(blobs)
     with pytest.raises(ConfigError, match="nothing says who may ask"):
@@ -374,6 +375,7 @@ def test_a_player_that_others_reach_wants_a_token(blobs: BlobFolder, tmp_path: P
         assert "wants a token" in reason
 
 
+@pytest.mark.long
 def test_a_player_speaks_tls(blobs: BlobFolder, tmp_path: Path) -> None:
     """Without tokens it wants a certificate of the league."""
     make_folder(tmp_path / "certs", clients=["league"])
@@ -382,6 +384,7 @@ def test_a_player_speaks_tls(blobs: BlobFolder, tmp_path: Path) -> None:
         assert len(play(blobs, linked(blobs, address))[1]) == 2
 
 
+@pytest.mark.long
 def test_friends_fight_without_handing_over_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

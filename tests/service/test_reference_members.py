@@ -168,6 +168,7 @@ SETTINGS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)  # on a machine that may be busy
 def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(
     server, blobs, tmp_path, monkeypatch, caplog

@@ -144,6 +144,7 @@ def test_a_learner_and_an_evaluator_join_with_an_address_and_a_token(
     assert list((joined / "replays").iterdir())
 
 
+@pytest.mark.long
 def test_a_kill_in_the_middle_of_an_upload_loses_nothing(
     server: MatchmakerServer, client: MatchmakerClient, elsewhere: Path
 ) -> None:

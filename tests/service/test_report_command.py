@@ -125,6 +125,7 @@ def test_an_accepted_exploiter_bounds_its_victim(tmp_path: Path, capsys: Capture
     assert later["matches"] == 40
 
 
+@pytest.mark.long
 def test_a_benchmark_s_report_has_its_scores(
     finished: Path, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -144,6 +144,7 @@ def test_a_checkpoint_without_matches_fits_a_log_that_is_as_long(tmp_path: Path)
     assert fits == [True, False]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_learner_continues_with_a_restored_log(trained: Path) -> None:
     """From the newest snapshot of the log, then from a checkpoint that fits it, then from 0."""

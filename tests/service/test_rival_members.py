@@ -145,6 +145,7 @@ def test_a_rival_that_always_fails_is_set_aside(
         assert play(FAILED_IN_A_ROW - 1, failed=True) is ACTIVE
 
 
+@pytest.mark.long
 def test_an_evaluator_rates_a_new_rival_and_new_snapshots_meet_it(tmp_path: Path) -> None:
     write_config(tmp_path)
     blobs = BlobFolder(tmp_path / "blobs")
@@ -171,6 +172,7 @@ def test_an_evaluator_rates_a_new_rival_and_new_snapshots_meet_it(tmp_path: Path
         assert record.result.failure.startswith("the rival failed: ZeroDivisionError")
 
 
+@pytest.mark.long
 def test_no_other_match_of_an_evaluator_waits_for_a_slow_rival(tmp_path: Path) -> None:
     write_config(tmp_path)
     digest = stored(BlobFolder(tmp_path / "blobs"), predicts("sleep(0.4)", SLEEP), tmp_path)

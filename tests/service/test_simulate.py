@@ -137,6 +137,7 @@ def test_a_broken_sampler_is_noticed(monkeypatch, capsys):
     assert " NOT " in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_learners_that_drift_take_snapshots(tmp_path):
     report = simulate(
         tmp_path, "drift", players=24, matches=2000, learners=3, roles="alphastar-paper", faults=0.0
@@ -226,6 +227,7 @@ def test_the_picture_is_drawn(tmp_path, capsys):
     assert "categories\tchi-squared" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_sampler_expects_what_learners_that_change_score(tmp_path):
     """And it notices a forgotten opponent; with all matches ever counted alike the error is .1."""
     report = simulate(tmp_path, "forget", players=50, matches=4000, learners=1, faults=0.0)

@@ -111,6 +111,7 @@ def stage(name, until_win_rate=1.0):
     return Stage(name=name, mix="league", until_win_rate=until_win_rate)
 
 
+@pytest.mark.long
 def test_a_request_is_there_after_kill_9_of_the_matchmaker(tmp_path):
     db = tmp_path / "league.db"
     with matchmaker(db) as process, MatchmakerClient(f"127.0.0.1:{ready_port(process)}") as client:

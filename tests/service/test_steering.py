@@ -130,6 +130,7 @@ def test_only_operators_change_a_mix(tmp_path: Path) -> None:
         league.client.set_mix("league", {"based": 1.0}, "anna")
 
 
+@pytest.mark.long
 def test_a_change_is_there_after_kill_9_until_the_settings_change(
     tmp_path: Path,
 ) -> None:
@@ -255,6 +256,7 @@ def test_a_pause_reaches_learners_and_keeps_their_leases(league):
     assert [text.split()[0] for text in told] == ["anna@desk", "bert@desk"]
 
 
+@pytest.mark.long
 def test_a_pause_is_there_after_kill_9_of_the_matchmaker(tmp_path: Path) -> None:
     db = tmp_path / "league.db"
     with served(db) as (process, client):

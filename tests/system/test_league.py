@@ -167,6 +167,7 @@ def assert_whole(league: League) -> None:
     assert findings == []
 
 
+@pytest.mark.long
 def test_the_address_of_the_dashboard_is_told_when_no_other_program_listens_there(
     start: Callable[..., League], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +182,7 @@ def test_the_address_of_the_dashboard_is_told_when_no_other_program_listens_ther
     league.until(lambda: answered(dashboard(league)) == 200)
 
 
+@pytest.mark.long
 def test_a_run_that_is_done_stays_open_in_a_terminal_and_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

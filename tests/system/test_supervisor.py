@@ -159,6 +159,7 @@ def test_processes_that_hang_are_ended_within_10_seconds(start: Callable[[str], 
     assert run.pids() == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux can tie a child to its parent's life"
 )
@@ -260,6 +261,7 @@ def test_a_run_that_has_steps_takes_no_other_start(
     assert str(Path("run")) in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_start_that_its_learner_refuses_leaves_no_run_behind(
     empty: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ def study():
     return line_study("line", 1, 100, 10_000, 0.0, by_rating=True, elo_sd=300.0)
 
 
+@pytest.mark.long
 def test_intervals_of_the_fit_hold(study):
     assert study.share("ratings") == pytest.approx(0.95, abs=0.06)
     assert study.share("scores") == pytest.approx(0.95, abs=0.06)
@@ -24,6 +25,7 @@ def test_predictions_come_true_by_the_measured_link_and_sigma_is_no_interval(stu
     assert study.share("sigmas") < 0.85
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("games", [10, 30])
 @pytest.mark.parametrize("elo_sd", [100.0, 420.0, 800.0])
 def test_intervals_hold_in_narrow_and_wide_leagues_of_few_games(elo_sd, games):

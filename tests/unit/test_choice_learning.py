@@ -114,6 +114,7 @@ def _rewards(told):
     return [info["episode"]["r"] for info in told["infos"] if info]
 
 
+@pytest.mark.long
 def test_a_few_updates_learn_to_take_chips_from_the_random_bot():
     env = make_env("kuhn", ("random",), matches=128, count=8000)
     model = make_model(

@@ -278,6 +278,7 @@ FAILING = {
 }
 
 
+@pytest.mark.long
 def test_a_file_that_imports_what_the_tournament_has_plays(tmp_path: Path) -> None:
     file = tmp_path / "my_agent.py"
     file.write_text(

@@ -69,6 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXPORTED)
 def test_every_step_equals_torch(folder: Path, name: str) -> None:
     session = onnxruntime.InferenceSession(

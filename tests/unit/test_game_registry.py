@@ -56,6 +56,7 @@ def test_an_edited_rule_is_compiled_anew() -> None:
         assert digest in [cell.cell_contents for cell in function.py_func.__closure__]
 
 
+@pytest.mark.long
 def test_processes_on_an_empty_cache_compile_once_and_load_no_compiler(tmp_path: Path) -> None:
     (tmp_path / "filling.py").write_text(
         "from league.games.brawl.compiling import cached\n"

@@ -252,6 +252,7 @@ def random_case(rng):
     return test, risks, tuple(counts)
 
 
+@pytest.mark.long
 def test_any_counts_get_a_verdict_and_an_ordered_estimate_or_a_sentence_in_time():
     rng, judged = random.Random(0), 0
     for _ in range(2000):

@@ -52,6 +52,7 @@ def reports(tmp_path_factory, alone):
     return folder, [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(2)]
 
 
+@pytest.mark.long
 def test_ranks_share_weights_and_numbers_and_play_different_matches(reports):
     one, other = (report["uninterrupted"] for report in reports[1])
     assert same(one["weights"], other["weights"])

@@ -141,6 +141,7 @@ def checked(seed, flipped=0.0):
     return cross_check(table.leaderboard(known), table.payoff.cells(), players, climb.cells())
 
 
+@pytest.mark.long
 def test_a_healthy_league_agrees_and_a_broken_one_does_not():
     leagues = [checked(seed) for seed in range(8)]
     assert sum(bool(one.gaps or one.warning) for one in leagues) <= 1

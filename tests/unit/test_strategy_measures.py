@@ -70,6 +70,7 @@ def test_intervals_hold(seeds):
     assert held / 300 == pytest.approx(0.95, abs=0.03)
 
 
+@pytest.mark.long
 def test_without_a_signal_p_values_are_fair():
     found = [
         probe(points_of(np.random.default_rng(seed)), LABELS, seed=seed, shuffles=19)[0]
