@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from league.console.output import say
 from league.contest.league import League
-from league.contest.matches import bouts_of, play
-from league.contest.members import Entrant, Finder, say_it_compiles
 from league.errors import InvalidInput, NotFound
 from league.games.base import CHOICE
 from league.games.settings import GameSettings
 from league.replay import Bout, Recipe, Replay, load_replay, save_replay
+
+if TYPE_CHECKING:
+    from league.contest.members import Entrant
 
 PLACES = ("both", "first", "second", "left", "right")
 """Groups of a player's matches by where the player starts: all matches, first or second seat, left
@@ -63,6 +65,8 @@ def find_replay(
     """
 
     def own() -> GameSettings:
+        from league.contest.members import Finder  # loads torch
+
         return Finder(league, game, assignments=assignments).settings(())
 
     if name.endswith(".replay") or Path(name).is_file():
@@ -107,6 +111,8 @@ def record(
     Raises:
         InvalidInput: the folder can't be made, or `pace` or `disturb` doesn't suit the game.
     """
+    from league.contest.members import say_it_compiles
+
     changes_keys = bool(disturb) or pace > 1
     if changes_keys and settings.spec().action_kind == CHOICE:
         raise InvalidInput(
@@ -167,6 +173,8 @@ def meetings(
         opponent: the opponent.
         failures: receives the reasons of failed matches.
     """
+    from league.contest.matches import bouts_of, play
+
     bouts = bouts_of(player, opponent, matches, seed, errs=bool(disturb) or pace > 1)
     recipe = Recipe.of(settings)
     seat_of = {  # a member that meets itself counts in the first seat

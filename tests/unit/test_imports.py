@@ -29,6 +29,7 @@ def loaded(code: str, packages: tuple[str, ...]) -> list[str]:
             "import league.games.registry, league.agent.config",
             NO_TORCH,
         ),
+        ("import league.contest.recordings, league.views.film", NO_TORCH),
         ("import league.views.dashboard.app", (*NO_TORCH, "pandas", "scipy")),
         ("import matchmaker.main, league.cluster.main", (*NO_TORCH, "pandas", "scipy", "mpmath")),
         ("import league; league.open", (*HEAVY, "gymnasium", "grpc", "typing_extensions")),
