@@ -5,8 +5,8 @@ whose slope is a random walk too. The number of wins is binomial, and a draw doe
 win. The posterior is Laplace's approximation (C. E. Rasmussen and C. K. I. Williams, "Gaussian
 Processes for Machine Learning", 2006, algorithms 3.1 and 3.2, with the kernel of their equation
 6.28 for the slope). The step sizes of the two walks are unknown. So the posteriors for a small grid
-of sizes are averaged, weighted by their evidence. The estimate thus follows a fast learner closely
-and averages over more matches of a slow learner.
+of sizes are averaged, weighted by their evidence. For a fast learner, the estimate thus relies on
+recent matches. For a slow learner, it averages over more matches.
 
 Shapes: N points along the steps, G sizes of the two walks.
 """
@@ -30,18 +30,21 @@ from league.stages import Stage
 Array = NDArray[np.float64]
 
 FEWEST_MATCHES = 30
-"""Matches that an estimate needs to end a stage."""
+"""Fewest matches from which an estimate may end a stage of a curriculum."""
 MOST_POINTS = 64
-"""Number of newest points that count. They belong to the last 32 snapshots, two to each."""
+"""Largest number of points that an estimate uses, newest first. Each snapshot has two points, its
+clean matches and the training matches after it, so the last 32 snapshots count.
+"""
 FIRST_SD, FIRST_SLOPE_SD = 2.0, 0.3
-"""Standard deviations of the prior at the first point: of the logit, around 0 (even matches), and
-of its slope, around 0. A slope is the change in logits over the mean distance between two points.
+"""Standard deviations of the priors of the logit and of its slope at the first point. Both priors
+have the mean 0, and a logit of 0 means even matches. The slope is the change of the logit over the
+mean distance between two points.
 """
 LEVEL_SD_G, SLOPE_SD_G = (
     size.ravel()[:, None, None] for size in np.meshgrid((0.03, 0.1, 0.3), (0.0, 0.03, 0.1))
 )
-"""Standard deviations of the changes of the logit and of its slope over the mean distance between
-two points, of shape (G, 1, 1).
+"""Step sizes of the two random walks, of shape (G, 1, 1). Over the mean distance between two
+points, the logit and its slope change by these standard deviations.
 """
 _ITERATIONS, _CLOSE = 50, 1e-4
 
@@ -104,10 +107,10 @@ def win_rate_now(
         player: the learner.
         clean: counts of the learner's snapshots against the opponent in clean matches (both players
             frozen). Each snapshot's matches are placed at its step.
-        training: the learner's own counts by the snapshot that it had frozen last
-            (`MatchmakerClient.payoff` with `climb`). A count is placed halfway between the step of
-            that snapshot and the step of the next snapshot, or halfway to `now` if there is no next
-            snapshot.
+        training: counts of the learner's training matches, grouped by the last snapshot that it had
+            frozen (`MatchmakerClient.payoff` with `climb`). A count is placed halfway between the
+            step of that snapshot and the step of the next snapshot, or halfway to `now` if there is
+            no next snapshot.
         now: the learner's present step. Snapshots with later steps don't count, because a restart
             has undone these steps.
         after: a step. Snapshots up to this step don't count.
@@ -138,8 +141,8 @@ def win_rate_now(
 def _counted(
     player: str, cells: Iterable[PayoffCell], after: int, now: int
 ) -> list[tuple[int, PayoffCell]]:
-    """Selects the counts of a learner's snapshots, including those of an exploiter's generations,
-    with steps above `after` and up to `now`. Returns (step, counts) of each.
+    """Selects the counts of a learner's snapshots with steps above `after` and up to `now`.
+    Snapshots of all generations of an exploiter count. Returns (step, counts) of each snapshot.
     """
     rows = [cell for cell in cells if cell.row.startswith((f"{player}@", f"{player}."))]
     snapshots = [(SnapshotName.parse(cell.row).step, cell) for cell in rows if lineage_of(cell.row)]

@@ -3,20 +3,21 @@ weights.
 
 Matches of frozen players are repeatable, so it makes no difference which worker plays them. For any
 two players, this module compares the matches that one worker played with the matches that all other
-workers played. It goes through both in the order of assignment: the worker's first pair of matches
-(two seats, same seed) is compared with the others' first pair, and so on. If all workers play the
-same game, the worker's pair is as likely as the others' pair to have more points (or draws, or
-failures). So which pair has more is a fair coin toss, whatever the players' strengths, the seats,
-and the correlation of matches on a common seed.
+workers played. It compares the two sets in the order of assignment: the worker's first pair of
+matches (two seats, same seed) is compared with the others' first pair, and so on. If all workers
+play the same game, the worker's pair is as likely as the others' pair to have more points (or
+draws, or failures). So which pair has more is a fair coin toss, whatever the players' strengths,
+the seats, and the correlation of matches on a common seed.
 
-Mixtures of biased coins, p ~ Beta(a, a), are tested against fair coins. Their likelihood ratio is
-an e-value. With fair coins, the probability that it ever exceeds 10,000 during a run is at most 1
-in 10,000 (Ville's inequality), so it may be checked at any time. Six e-values are averaged:
+The fair coin is tested against a coin whose probability p is drawn from Beta(a, a). The likelihood
+ratio of the second hypothesis to the first is an e-value. With fair coins, the probability that it
+ever exceeds 10,000 during a run is at most 1 in 10,000 (Ville's inequality), so it may be checked
+at any time. Six e-values are averaged:
 
 - three for the points of each pair of players, with three values of a. They detect rules that
   favour one of the two players.
-- one for the points of a player against all others, as a weighted mean over the players. It detects
-  that a player's weights are corrupted.
+- one for each player's points against all opponents together, combined as a weighted mean over the
+  players. It detects corrupted weights of a player.
 - one for draws and one for failures, over all matches.
 
 Source: Ramdas, Grünwald, Vovk and Shafer, Game-theoretic statistics and safe anytime-valid
@@ -32,19 +33,21 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 CERTAIN = math.log(10_000.0)
-"""Log of the e-value from which a worker is certain to differ."""
+"""Log of the least e-value at which a worker is certain to differ from the others."""
 LEAD = math.log(100.0)
 """A worker is certain to differ only if the evidence against it exceeds the evidence against every
 other worker by at least this. If two workers have similar evidence against them, the results don't
 show which of them is right.
 """
 _WIDTHS = (1.0, 4.0, 16.0)
-"""Values of a for the e-values of points. Biases have standard deviations of .29, .17 and .09."""
+"""Values of a for the e-values of points. The coin's probability p has a standard deviation of .29,
+.17 or .09.
+"""
 
 
 _FEW = 256
-"""In the weighted mean over the players, this many players share half of the weight evenly. All
-later players share the rest.
+"""In the weighted mean over the players, the first players up to this number have equal weights,
+which sum to ½. The weights of all later players sum to less than ½.
 """
 
 
@@ -68,9 +71,9 @@ class Suspect(NamedTuple):
     """Log of the e-value."""
     player: str
     share: float
-    """Share of the points that the player earns with this worker."""
+    """Share of the points that the player earns in `matches` matches that this worker played."""
     others: float
-    """Share of the points that it earns in `matches` matches with the others."""
+    """Share of the points that the player earns in as many matches that other workers played."""
     matches: int
     failures: int
     others_failures: int
@@ -207,9 +210,9 @@ def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
         suspects: all compared workers, most evidence first.
 
     Returns:
-        The worker that certainly differs, or None, and a list. The list names the workers that
-        contradict each other if the results don't show which of them is right, as with only two
-        workers. Otherwise it is empty.
+        The worker that certainly differs, or None, and a list. The list is filled if several
+        workers certainly differ but the results don't show which of them is right, as with only two
+        workers. It then has all of these workers.
     """
     certain = [suspect for suspect in suspects if suspect.evidence >= CERTAIN]
     if certain and suspects[0].evidence - suspects[1].evidence >= LEAD:

@@ -16,7 +16,8 @@ snapshot.
 
 docs/league.md has measurements from a run of `laptop` and from simulated learners.
 
-Shapes: N opponents in a query, K opponents that were met, L and M opponents in the same lineage.
+Shapes: N opponents in a query, K opponents that the learner met, L opponents of a lineage in the
+query, M opponents of the same lineage that the learner met.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ _KEPT = 1.0 - 1.0 / MEMORY_MATCHES
 
 @dataclass(slots=True)
 class _Cell:
-    """Holds sums over a learner's matches with an opponent, weighted by their age when the learner
-    was at `step`.
+    """Holds a learner's number of matches against an opponent and the sum of its margins. Each
+    match is weighted by its age when the learner was at `step`.
     """
 
     step: int
@@ -89,7 +90,9 @@ class RecentScores:
             self._steps[learner] = step
 
     def add_stake(self, margin: float) -> None:
-        """Counts the size of a match's margin, once for both players."""
+        """Adds the absolute value of a match's margin to the mean that sets the stake. The caller
+        adds each match once, even if both players learn.
+        """
         if margin:
             self._stakes += abs(margin)
             self._decided += 1
@@ -108,7 +111,8 @@ class RecentScores:
 
         Returns:
             Two arrays of shape N: the weighted numbers of matches, including matches against
-            neighbours, and the weighted sums of their scores, from 0 to these numbers.
+            neighbours, and the weighted sums of the scores in these matches. A sum lies between 0
+            and the opponent's number of matches.
         """
         row, now = self._rows.get(learner, {}), self._steps.get(learner, 0)
         sums = {
@@ -155,8 +159,8 @@ class RecentScores:
 
 
 def _by_lineage(names: Sequence[str]) -> dict[str, tuple[list[int], Array]]:
-    """Groups snapshots by lineage. Returns each lineage's snapshots by their positions in `names`
-    and their steps.
+    """Groups snapshots by lineage. Returns, for each lineage, the positions of its snapshots in
+    `names` and their steps.
     """
     groups: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for index, name in enumerate(names):

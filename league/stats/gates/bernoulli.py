@@ -1,4 +1,5 @@
-"""Implements Wald's sequential probability ratio test on a share of points, for large differences.
+"""Implements Wald's sequential probability ratio test on a share of points. It suits large
+differences in strength.
 
 It also provides the parts that all tests share: counts of results, error rates and their bounds.
 """
@@ -13,7 +14,9 @@ from typing import Literal
 from league.errors import InvalidInput
 
 Counts = tuple[int, ...]
-"""Number of results with each score, lowest first: (losses, draws, wins), or pairs by score."""
+"""Number of results with each score, lowest score first. For matches these are (losses, draws,
+wins), for pairs the numbers of pairs that scored 0, ½, 1, 1½ and 2.
+"""
 LEAST_GAP = 1e-6
 """Least distance between the two hypotheses. If they were closer, even 10^12 results would hardly
 decide between them.
@@ -38,7 +41,7 @@ def amount(results: float, cells: int) -> str:
 
 
 def checked_counts(counts: Sequence[int], cells: int) -> Counts:
-    """Checks how many results a test has counted for each score.
+    """Checks and returns a test's counts of results by score.
 
     Args:
         counts: number of results of each score.
@@ -98,8 +101,8 @@ class Risks:
             )
 
     def of_each(self, tests: int) -> Risks:
-        """Returns the error rates for each of several tests, so that a candidate that must pass all
-        of them has these error rates in total.
+        """Returns the error rates to use in each of several tests if a candidate must pass all of
+        them. All tests together then have the error rates of `self`.
 
         If a candidate is as strong as every alternative says, it fails at least one of n tests with
         a probability of at most n times the `beta` of each test. `alpha` is unchanged, because a
@@ -125,14 +128,16 @@ class BernoulliTest:
     A win adds ln(p1/p0) to the log-likelihood ratio, a loss adds ln((1 − p1)/(1 − p0)), and a
     **draw adds half of each**: it counts as half a win and half a loss. That is sound for any share
     of draws. A result x of 0, ½ or 1 multiplies the likelihood ratio by (p1/p0)^x ((1 − p1)/(1 −
-    p0))^(1 − x). This factor is convex in x, so it is at most its chord, which is 1 at x = p0 and
-    less at a smaller x. So under every distribution with a mean of at most p0 the ratio is a
-    non-negative supermartingale. It reaches the bound (1 − β)/α with a probability of at most α/(1
-    − β) (Ville 1939). The inverse ratio has the same property under a mean of p1 or more. Draws
-    make tests longer and errors rarer.
+    p0))^(1 − x). This factor is convex in x, so between 0 and 1 it is at most the straight line
+    through its values at x = 0 and x = 1. The line is 1 at x = p0 and less at a smaller x. So under
+    every distribution with a mean of at most p0 the ratio is a non-negative supermartingale. It
+    reaches the bound (1 − β)/α with a probability of at most α/(1 − β) (Ville 1939). The inverse
+    ratio has the same property under a mean of p1 or more. Draws make tests longer and errors
+    rarer.
 
-    The same holds if matches alternate between the seats and the mean over both seats is at most
-    p0, because the product of the chords at the two means is largest when the means are equal. But
+    The error rates also hold if matches alternate between the seats and the mean score over both
+    seats is at most p0. The expected factor of two matches is at most the product of the line's
+    values at the two seats' mean scores. This product is largest when the two means are equal. But
     matches must be independent. Two matches on a common seed may depend on each other, so count
     them as a pair (`MultinomialTest`). Source: A. Wald (1945).
     """
@@ -189,8 +194,8 @@ class BernoulliTest:
         """Returns the drift and the variance of the log-likelihood ratio per result, as functions
         of the true score.
 
-        The variance of a result's score is p(1 − p) minus a quarter of the share of draws. When
-        this share is estimated, two decided results are added to the counts.
+        The variance of a result's score is p(1 − p) minus a quarter of the share of draws. To
+        estimate this share, the test adds two results that are not draws to the counts.
         """
         _, draws, _ = checked_counts(counts, self.cells)
         missing = draws / (sum(counts) + 2) / 4

@@ -21,8 +21,8 @@ ENDED = 3.0
 10^-19 of walks have ended.
 """
 TURNS = 20
-"""Number of reflections in the series. Until a walk reaches `ENDED`, further reflections do not
-matter.
+"""Number of reflections in the series of `worse_outcome`. For a walk that has not reached `ENDED`,
+further reflections do not matter.
 """
 
 
@@ -42,8 +42,8 @@ def forecast(
     A Brownian motion with drift μ and variance σ² reaches the upper bound B before the lower bound
     A with probability (1 − e^(hA))/(e^(hB) − e^(hA)), h = −2μ/σ². It takes E(S)/μ results on
     average, where S is the log-likelihood ratio at the end. Both bounds are moved outwards by the
-    mean overshoot of a random walk (Siegmund, "Sequential Analysis", 1985). Otherwise the forecast
-    for a gate with p0 = .65 and p1 = .75 would have 7 % too few matches.
+    mean overshoot of a random walk (Siegmund, "Sequential Analysis", 1985). Without this shift, the
+    forecast number of matches for a gate with p0 = .65 and p1 = .75 would be 7 % too small.
 
     Args:
         score: the candidate's true score.
@@ -65,8 +65,8 @@ def _upper_first(tilt: float, lower: float, upper: float) -> float:
     """
     if abs(tilt) * (upper - lower) < 1e-15:  # the limit without drift, to the last digit
         return -lower / (upper - lower)
-    # The probability of the bound towards which the motion drifts has this form, in which no
-    # exponent is positive.
+    # Compute the probability of reaching the bound towards which the motion drifts. In this form no
+    # exponent is positive, so nothing overflows.
     far, exponent = (lower if tilt > 0 else upper), 2.0 * abs(tilt)
     reached = math.expm1(-exponent * abs(far)) / math.expm1(-exponent * (upper - lower))
     return reached if tilt > 0 else 1.0 - reached
@@ -74,7 +74,8 @@ def _upper_first(tilt: float, lower: float, upper: float) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Gives a score with its interval. Unlike the mean of a stopped test, it is median-unbiased.
+    """Gives a score with its interval. Unlike the mean of a stopped test, the score is
+    median-unbiased.
 
     `low` and `high` are 0 and 1 if the results set no bound.
     """
@@ -94,8 +95,9 @@ def estimate(
 
     A test that stops as soon as its ratio is high tends to stop on good luck. So the mean of its
     results is too high after an acceptance and too low after a rejection. This function orders the
-    outcomes of the test by when and where it stopped (`worse_outcome`). If the counts are beyond a
-    bound, they are moved back to the bound, along a straight line to the start.
+    outcomes of the test by when and where it stopped (`worse_outcome`). If the log-likelihood ratio
+    is beyond a bound, it is moved back to the bound, and the number of results is reduced in
+    proportion.
 
     Args:
         confidence: probability that the interval covers the score.
@@ -142,15 +144,15 @@ def estimate(
 def worse_outcome(
     drift: float, variance: float, risks: Risks, results: float, position: float
 ) -> float:
-    """Computes the probability that a Brownian motion ends worse than another, which is at
-    `position` after `results` results.
+    """Computes the probability that a Brownian motion ends worse than the observed motion, which is
+    at `position` after `results` results.
 
-    A motion ends worse if it crosses the lower bound before that time, is lower at that time, or
-    crosses the upper bound later or never. This is the order of Siegmund ("Sequential Analysis",
-    1985), which compares tests that stopped at different times. The motion begins at 0. The series
-    of reflections is exact: a path that ends above `position` counts as worse if it crossed the
-    lower bound first, and a path that ends below `position` counts as better if it crossed the
-    upper bound first.
+    A motion ends worse in three cases: it crosses the lower bound before the observed motion ends,
+    it is below `position` at that time, or it crosses the upper bound later or never. This is the
+    order of Siegmund ("Sequential Analysis", 1985), which compares tests that stopped at different
+    times. The motion begins at 0. The probability is an exact series of reflections. A path that
+    ends above `position` counts as worse if it crossed the lower bound first. A path that ends
+    below `position` counts as better if it crossed the upper bound first.
 
     Args:
         drift, variance: drift and variance of the motion per result.

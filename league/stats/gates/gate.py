@@ -175,7 +175,7 @@ def settled(
     as a margin of `stake`. So the share of points among the counted results estimates the
     candidate's share of all the stakes. Each result is counted independently of the others, so the
     error rates of a test of shares (docs/gates.md) still hold. Margins beyond `most` count as
-    `most`, and then the error rates do not hold.
+    `most`. If there are such margins, the error rates do not hold.
 
     Args:
         paired: whether to return mean scores of whole pairs. A pair's place in the order is the
@@ -238,7 +238,7 @@ class Certificate:
         mean: the candidate's share of the points in the counted matches.
         wilson: the 95 % interval of the mean as if the number of matches had been fixed in advance.
             A pair counts as a single match, which is safe however its matches depend on each other.
-        estimate: the score, corrected for the stopping.
+        estimate: the candidate's score, corrected for the bias of a test that stops early.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")

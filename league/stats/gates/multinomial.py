@@ -1,10 +1,11 @@
-"""Implements the generalised sequential test on Elo, for small differences.
+"""Implements the generalised sequential test on Elo. It suits small differences in strength.
 
-A pair of matches on a common seed, a match from each seat, scores 0, ¼, ½, ¾ or 1 on average. An
-advantage of a seat or seed helps each player once, so a pair varies less than two independent
-matches. The test counts five kinds of pairs ("pentanomial") instead of assuming how the two matches
-depend on each other. The hypotheses do not say how frequent each kind is: each hypothesis takes the
-likeliest distribution for its Elo, so the test is "generalised".
+The test counts pairs of matches on a common seed, in which each player plays each seat once. The
+mean score of a pair is 0, ¼, ½, ¾ or 1. An advantage of a seat or seed helps each player once, so a
+pair varies less than two independent matches. The test counts five kinds of pairs ("pentanomial")
+instead of assuming how the two matches depend on each other. A hypothesis is only an Elo and does
+not say how frequent each kind is. So the test assumes the distribution with this Elo under which
+the results are likeliest, which makes the test "generalised".
 
     LLR = N Σ p ln(q1/q0),  p the shares seen, q0 and q1 the likeliest under elo0 and elo1
 
@@ -94,7 +95,9 @@ def moments(shares: Shares) -> tuple[float, float]:
 
 
 def likelihood(seen: Shares, believed: Shares) -> float:
-    """Returns the log-likelihood of `believed` per result seen: Σ p ln q."""
+    """Returns the mean log-likelihood per result, Σ p ln q, where p are the shares `seen` and q the
+    shares `believed`.
+    """
     return sum(share * math.log(other) for share, other in zip(seen, believed, strict=True))
 
 
@@ -104,8 +107,8 @@ def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
 
     values = [score - mean for score in scores_of(len(shares))]
     least, largest = min(values), max(values)
-    # With x in log-odds between the poles, 1 + x·value is a sum of non-negative terms, so nothing
-    # cancels
+    # The search is over the log-odds of x between the two poles. Then 1 + x·value is a sum of
+    # non-negative terms, so no digits cancel.
     terms = [
         (share * value, 1.0 - value / largest, 1.0 - value / least)
         for share, value in zip(shares, values, strict=True)

@@ -1,4 +1,4 @@
-"""Computes TrueSkill for two players with the `trueskill` package, and its predictions.
+"""Rates two players with TrueSkill (the `trueskill` package), and predicts results from ratings.
 
 TrueSkill (Herbrich et al. 2006) models a player's performance as N(strength, β²). The higher
 performance wins, and two performances within the draw margin ε draw. With ε = Φ⁻¹((p + 1)/2)·√2·β
@@ -25,7 +25,9 @@ BETA = 25.0 / 6.0
 FIRST_DRAW_PROBABILITY = 0.1
 """Share of draws between equal players that a book expects before it has measured the share."""
 _ANCHOR_SIGMA = 1e-6
-"""σ that the package gets for a pinned player, because it rejects 0. This σ changes no digit."""
+"""The σ that the package gets for a pinned player, because it rejects 0. The results have the same
+digits as with 0.
+"""
 _ONE_PASS = 1.0
 """The package's `min_delta`. A match of two players needs a single pass over its factor graph. With
 a smaller `min_delta`, the package would make a second pass to see that nothing moves. The package
@@ -45,7 +47,7 @@ _LOGISTIC_SCALE = 1.702
 class Belief:
     """Describes a player's strength as a Gaussian.
 
-    `sigma` determines how far a result moves `mu`. It does not give an interval of `mu`.
+    `sigma` determines how far a result moves `mu`. It is not a standard error of `mu`.
     """
 
     mu: float = MU
@@ -221,8 +223,8 @@ def _rated(
 def _package(draw_probability: float, backend: str = "float") -> trueskill.TrueSkill:
     """Returns the package's environment. τ is 0, because `RatingTable` adds the drift.
 
-    "float" uses the C library's erfc, because the package's own has only 7 correct digits. "mpmath"
-    has any number of digits.
+    "float" uses the C library's erfc, because the package's own erfc has only 7 correct digits.
+    "mpmath" has any number of digits.
     """
     functions = (_cdf, _pdf, NormalDist().inv_cdf) if backend == "float" else backend
     return trueskill.TrueSkill(

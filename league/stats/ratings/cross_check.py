@@ -16,14 +16,15 @@ So bots are left out in leagues with learners, and the other players are compare
 a + b·fit through all of them, with b near 1. μ and the fit disagree on a player if both of these
 conditions hold:
 
-- its distance from the line is larger than chance explains: the quantile of 1 − 5 % / 2N for N
-  players (Bonferroni) times √((UNDERSTATED·σ)² + s²), where s is the fit's standard error;
+- its distance from the line is larger than chance explains. The limit is √((UNDERSTATED·σ)² + s²),
+  where s is the fit's standard error, times the normal quantile of 1 − 5 % / 2N for N players
+  (Bonferroni);
 - its distance changes the win rate against an equal player by at least WORTH:
   Φ(|distance|/√2·β) ≥ ½ + WORTH.
 
-μ and the fit disagree on the league if b is below LEAST_SLOPE. If pairs deviate from their ratings
-by more than MOST_TAU, neither μ nor the fit describes the league. The cause may be a worker that
-reports wrong results.
+μ and the fit disagree on the league if b is below LEAST_SLOPE. If the results of pairs deviate from
+their ratings by more than MOST_TAU, neither μ nor the fit describes the league. The cause may be a
+worker that reports wrong results.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ from league.stats.ratings.mixture import rating_of
 
 WORTH = 0.05
 ERROR = 0.05
-"""Probability that a healthy league is said to disagree on a player."""
+"""Probability of a false alarm: the check says of a healthy league that μ and the fit disagree on a
+player.
+"""
 UNDERSTATED = 1.5
 """Standard error of μ in units of σ. σ does not include errors that players share
 (docs/ratings.md).
@@ -63,7 +66,8 @@ LEAST_FREEDOM = 30
 the pairs may deviate by chance.
 """
 LEAST_GAP = statistics.NormalDist().inv_cdf(0.5 + WORTH) * 2.0**0.5 * BETA
-"""Distance from the line that is worth `WORTH`: 0.74 points."""
+"""Distance from the line that changes the win rate against an equal player by `WORTH`: 0.74 points.
+"""
 _NAMED = 5
 
 
@@ -91,7 +95,8 @@ class CrossCheck:
     def of_mixture(self, weights: Mapping[str, float]) -> Measured:
         """Returns the rating of a mixture from its members' ratings.
 
-        The interval also holds if all members have the same error.
+        The interval is wide enough even if the ratings of all members are wrong in the same
+        direction.
         """
         field = [interval.value for interval in self.intervals.values()]
 

@@ -2,11 +2,12 @@
 
 In Elo's model a player that is D points stronger is expected to score 1/(1 + 10^(−D/400)), where a
 draw is half a point (Elo 1978, The rating of chessplayers, past and present, section 8.4). This is
-Bradley and Terry's model (1952) with 400/ln 10 Elo to the logit, so the fit of all games
-(`league.stats.ratings.fit`) is a fit of Elo, too. Its points are scaled to agree with TrueSkill at
-an expected score of 0.9, whatever the share of draws, and Elo agrees there as well. Without draws,
-Elo and the fit expect the same scores. If equal players draw 10 % (30 %) of their games, the
-scores that Elo and the fit expect differ by at most .004 (.014).
+Bradley and Terry's model (1952), in which a logit is 400/ln 10 Elo. So the fit of all games
+(`league.stats.ratings.fit`) is a fit of Elo, too. The fit's points are scaled so that the fit and
+TrueSkill expect a score of 0.9 at the same gap of ratings, whatever the share of draws. Elo's scale
+is chosen in the same way. Without draws, Elo and the fit expect the same scores. If equal players
+draw 10 % (30 %) of their games, the scores that Elo and the fit expect differ by at most .004
+(.014).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PER_POINT = 400.0 * math.log10(9.0) / (math.sqrt(2.0) * BETA * NormalDist().inv_
 
 
 def elo(points: Points) -> Points:
-    """Returns the Elo of ratings in TrueSkill's points, of μ or of the fit."""
+    """Converts TrueSkill's points, such as a μ or a rating of the fit, to Elo."""
     return MEAN + PER_POINT * (points - MU)
 
 
@@ -45,9 +46,10 @@ def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int =
     posterior is skewed. After 20 wins in 20 games, a symmetric interval would still include ratings
     at which the winner is the weaker player.
 
-    The samples have the skewed shape. They come from elliptical slice sampling (Murray, Adams and
-    MacKay 2010) around the fit's Gaussian (Nishihara, Murray and Adams 2014), with the fit's s and
-    ν. `Fit.widening` spreads the samples, as it widens the intervals of `Fit`.
+    The samples follow the skewed posterior. They come from elliptical slice sampling (Murray, Adams
+    and MacKay 2010) around the fit's Gaussian (Nishihara, Murray and Adams 2014), with the fit's s
+    and ν. The samples' distances from the fitted ratings are multiplied by `Fit.widening`, as are
+    the widths of the intervals of `Fit`.
 
     Args:
         fit: the fit of `counts`.

@@ -1,4 +1,4 @@
-"""Fits all games at once, in any order, with intervals, to check TrueSkill.
+"""Fits ratings with intervals to all games at once, whatever their order, to check TrueSkill.
 
 The model is Bradley and Terry's with Davidson's draws (1970). With d = θ₁ − θ₂ in logits and ν ≥ 0,
 
@@ -7,14 +7,16 @@ The model is Bradley and Terry's with Davidson's draws (1970). With d = θ₁ �
 so the odds of winning are e^d and equal players draw ν/(2 + ν) of their games. Each strength has
 the prior N(25, s²) points, so a player that won all its games, or that never met the others, has a
 finite rating with an honest, wide interval. The width of the league, s, is estimated from the games
-(empirical Bayes), within LEAST_SPREAD to MOST_SPREAD. A fixed s would pull a wider league together.
+(empirical Bayes), within LEAST_SPREAD to MOST_SPREAD. If s were fixed, the fitted ratings of a
+wider league would be too close together.
 
 Ratings are posterior means, found by expectation propagation (Minka 2001; Rasmussen and Williams
-2006, section 3.6). It starts at the mode of the concave log-posterior, which scipy finds. Each
-pair's games become a Gaussian factor of the pair's gap. Together with the factors of all other
-pairs, this factor gives the gap's true posterior mean and variance. The mode alone would not do: if
-all of a player's games had the same result, its posterior is skewed, and the curvature at the mode
-does not measure its width. ν and s are set where the slope of the evidence is 0:
+2006, section 3.6). It starts at the mode of the concave log-posterior, which scipy finds. The
+likelihood of each pair's games is replaced by a Gaussian factor of the pair's gap, the difference
+of the two strengths. Together with the factors of all other pairs, this factor gives the gap's true
+posterior mean and variance. The mode alone would not do: if all of a player's games had the same
+result, its posterior is skewed, and the curvature at the mode does not measure its width. ν and s
+are set where the slope of the evidence is 0:
 
     s² = Σ θ² / γ,   γ = N − Σ Var θ / s²,   the number of strengths that games determine
 
@@ -26,9 +28,9 @@ this mean.
 
 Players of a `Block` have a joint prior instead and have no effect on s. Each group of blocks has a
 factor κ, which scales a part of the prior's variance and is estimated from the games like s. With
-blocks, each pair also deviates from the gap of its ratings, by N(0, τ²) points, and τ is estimated
-too. So even thousands of games of a pair say no more about the ratings than an exact observation of
-their gap plus that deviation.
+blocks, each pair's gap also deviates from the difference of its ratings, by N(0, τ²) points, and τ
+is estimated too. The games of a pair show only the sum of the difference and the deviation. So even
+thousands of games leave the difference uncertain by τ.
 
 Shapes: N players, P pairs that met, K players of a block, M free coordinates.
 """
@@ -67,14 +69,18 @@ probability.
 LEAST_SPREAD, MOST_SPREAD = SIGMA / 10.0, SIGMA * 4.0
 """Bounds of s in points: 42 and 1,680 Elo."""
 _SPREAD_SIGMA = 1.0
-"""Prior of ln s, around ln SIGMA: 95 % between 59 and 3,000 Elo. The prior is needed because the
-games of only two players do not determine s.
+"""Standard deviation of the prior of ln s, whose mean is ln SIGMA. With 95 % probability, s is
+between 59 and 3,000 Elo. The prior is needed because the games of only two players do not determine
+s.
 """
 _KAPPA, _KAPPA_SIGMA = 5.0, 1.0
-"""Prior of ln κ, around ln _KAPPA: 95 % between 0.7 and 36 points²."""
+"""The prior of ln κ is N(ln _KAPPA, _KAPPA_SIGMA²). With 95 % probability, κ is between 0.7 and 36
+points².
+"""
 _LEAST_KAPPA, _MOST_KAPPA = 0.01, 1_000.0
 _TAU, _TAU_SIGMA = 0.5, 1.0
-"""Prior of ln τ, around ln _TAU: 95 % between 4 and 180 Elo."""
+"""The prior of ln τ is N(ln _TAU, _TAU_SIGMA²). With 95 % probability, τ is between 4 and 180 Elo.
+"""
 _LEAST_TAU, _MOST_TAU = 0.02, 20.0
 _MOST_LOG_NU = 7.0
 """Largest ln ν. At this value equal players draw 99.8 % of their games. The limit is needed because
@@ -86,23 +92,24 @@ factor moves by the share `_DAMPING` of its full step. The sweeps end when the c
 errors, is below `_ENOUGH`.
 """
 _ROUGHLY = 0.1
-"""Weight of a step of ln κ or ln τ in the change that ends the sweeps. It is small because κ and τ
-are far more uncertain than such a step.
+"""Weight of a step of ln κ or ln τ in the change that is compared with `_ENOUGH`. It is small
+because κ and τ are far more uncertain than such a step.
 """
 _NODES, _WEIGHTS = (x[[4, 3, 5, 2, 6, 1, 7, 0, 8]] for x in hermegauss(9))  # the centre first
 _MOST_LOG_WEIGHT = 600.0
 """Largest log weight of a node relative to the centre. float64 ends at e^709."""
 _NEAR = 2.0
-"""Largest distance between the present mean of a gap and its new mean, in standard errors, at which
-the quadrature nodes also give a good new variance. If the means are farther apart, the variance is
-kept.
+"""If a gap's new mean is within this many standard errors of its present mean, the quadrature nodes
+also give a good new variance. Otherwise the variance is kept.
 """
 _MOST_MODES = 20
-"""Largest number of searches for the mode. Each search uses the size of a point that follows from
-the previous search's ν.
+"""Largest number of searches for the mode. Each search converts points to logits by the ν that the
+previous search found.
 """
 _WIDER, _WIDER_SWEEPS = 0.1, 8
-"""Step of ln s that shows how the results depend on s, and the number of sweeps after this step."""
+"""To measure how the ratings depend on s, ln s is raised by `_WIDER` and followed by
+`_WIDER_SWEEPS` sweeps.
+"""
 REACH = NormalDist().inv_cdf(0.975)
 """Standard errors on each side of an estimate that contain the truth in 95 % of cases."""
 _MATCHED_SCORE = 0.9
@@ -168,8 +175,8 @@ def points_per_logit(nu: float) -> float:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Counts the games of each pair of players that met, in both seats together, from the point of
-    view of `first_P`.
+    """Counts the games of each pair of players that met, whichever seats they had. Wins and losses
+    are counted for the player `first_P`.
 
     Each pair appears once, whichever player comes first.
     """
@@ -236,9 +243,9 @@ class Fit:
         points_per_logit: the scale between points and logits.
         is_anchored: whether ratings are relative to anchors. Otherwise they are relative to the
             mean of all players.
-        misfit: mean square of the deviation of a pair's score, where 1 is the mean square that
-            chance alone gives. It is about 1 if one rating per player explains the results, and
-            large if rock beats scissors beats paper.
+        misfit: mean square of the deviations of the pairs' scores from the fit, in units of the
+            mean square that chance alone gives. It is about 1 if one rating per player explains the
+            results, and large if rock beats scissors beats paper.
         freedom: degrees of freedom of the misfit, 0 if there are too few games.
         spread: s, the standard deviation of the players' strengths in points.
         kappas: κ of each group of blocks in points².
@@ -279,8 +286,8 @@ class Fit:
 
     @property
     def widening(self) -> float:
-        """Returns the factor by which intervals are widened: √(misfit less two of its standard
-        errors), but at least 1.
+        """Returns the factor by which intervals are widened: √(misfit − 2 standard errors of the
+        misfit), but at least 1.
         """
         if not self.freedom:
             return 1.0
@@ -387,9 +394,9 @@ class _Posterior:
     Σ over pairs of wins·ln P(win) + draws·ln P(draw) + losses·ln P(loss)
       − Σ over players of θ²/2s² − Σ over blocks of θᵀQθ/2 − (η − η₀)²/2·3²
 
-    which is concave. `x_M` holds θ of the free players, then η. A pair's factor is
-    exp(−`precision_P` d²/2 + `pull_P` d), where d is the gap of the pair's ratings plus the pair's
-    deviation.
+    which is concave. `x_M` holds θ of the free players (all but the anchors), then η. A pair's
+    factor is exp(−`precision_P` d²/2 + `pull_P` d), where d is the gap of the pair's ratings plus
+    the pair's deviation.
     """
 
     def __init__(
@@ -433,7 +440,9 @@ class _Posterior:
             self.theta_N[player] = (points - MU) / self.scale
 
     def fit(self) -> None:
-        """Finds the posterior, starting with the factors at the mode of a league of width SIGMA."""
+        """Finds the posterior. The first factors approximate the pairs' likelihoods at the mode for
+        s = SIGMA.
+        """
         for _ in range(_MOST_MODES):
             log_nu = self.log_nu
             self._climb()
@@ -479,7 +488,7 @@ class _Posterior:
 
     def _expected(self) -> tuple[Array, Array, Array]:
         """Returns the probability of a draw, the mean of ½ for a win and −½ for a loss, and the
-        games' information on the gap.
+        Fisher information of a pair's games about its gap.
         """
         win_P, draw_P, loss_P = (
             np.exp(x_P) for x_P in log_probabilities(self._gaps(), self.log_nu)
@@ -588,7 +597,7 @@ class _Posterior:
         """Returns the covariance of θ including the uncertainty of s (Kass and Steffey 1989).
 
         To first order this uncertainty adds dθ/d ln s (dθ/d ln s)ᵀ Var ln s. The derivative and the
-        variance are measured with a wider s.
+        variance are measured by a second fit with a larger s.
         """
         wider = copy.deepcopy(self)
         wider.spread *= math.exp(_WIDER)
@@ -747,10 +756,10 @@ def _misfit(
     """Returns Pearson's χ² of the pairs' scores, divided by its degrees of freedom, and the degrees
     of freedom.
 
-    The variance that chance explains includes the pairs' deviations of `tau` logits. A pair's
-    leverage, the share that its own games have in its expectation, is subtracted from the degrees
-    of freedom. Pairs of little variance are left out, because a single upset in such a pair would
-    add hundreds to χ². Without degrees of freedom the result is (1, 0).
+    The variance that chance explains includes the pairs' deviations of `tau` logits. A pair adds
+    less than 1 degree of freedom: 1 minus its leverage, which is the weight of its own games in its
+    expected score. Pairs of little variance are left out, because a single upset in such a pair
+    would add hundreds to χ². Without degrees of freedom the result is (1, 0).
     """
     first_P, second_P = counts.first_P, counts.second_P
     d_P = theta_N[first_P] - theta_N[second_P]

@@ -9,7 +9,7 @@ learner's steps (Whole-History Rating, Coulom 2008, has no slope):
 
 A learner climbs by about 5 points in each e-fold of steps. A walk without a slope would make every
 climb too short. A learner begins far below the others, so the prior of its start is wide. The fit
-measures κ.
+estimates κ from the matches.
 
 Between two snapshots, the live learner is represented by a node, an extra player that plays the
 training matches of this stretch of steps. The node's strength is the walk's mean over the stretch,
@@ -60,8 +60,8 @@ _APART = 1e-4
 nodes are at the same step.
 """
 _LIVE = " "
-"""The name of a learner's stretch begins with this. No player's name contains it, and it sorts
-before all names.
+"""The name of a node for a stretch of a learner's training begins with this. No player's name
+contains it, and it sorts before all names.
 """
 _SEEN = " "
 """Separates a bot's name from the number of its node."""
@@ -135,7 +135,7 @@ def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, 
     """Returns a node for each frozen copy of a learner and for each stretch of its training, by
     name.
 
-    Steps count from the step at which the weights were new.
+    A node's steps are counted from the step at which the lineage began with new weights.
     """
     frozen = dict[str, tuple[str, int]]()
     for player in players:
@@ -186,8 +186,8 @@ def _blocks(names: Sequence[str], nodes: Mapping[str, _Node]) -> list[Block]:
 
 
 def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
-    """Returns the step at which a lineage's weights were new. For an exploiter, this is the end of
-    its previous generation.
+    """Returns the step at which a lineage began with new weights. For an exploiter, this is the end
+    of its previous generation.
     """
     try:
         generation = GenerationName.parse(lineage)
@@ -216,9 +216,9 @@ def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
 def _block(walk: Sequence[tuple[int, _Node]], group: int) -> Block:
     """Returns the prior of the nodes of a lineage, or of all bots.
 
-    The walk's covariance of two nodes is the smaller of their values of x, because stretches follow
-    each other without overlap. The mean over a stretch from a to b has the variance a + (b − a)/3.
-    Half of a bot's walk is common to all bots.
+    The covariance of the walk's values at two nodes is κ times the smaller x of the two nodes,
+    because stretches follow each other without overlap. The walk's mean over a stretch from x = a
+    to x = b has the variance κ·(a + (b − a)/3). Half of a bot's walk is common to all bots.
     """
     numbers, nodes = zip(*walk, strict=True)
     first_K, last_K = np.log1p(np.array([(n.first, n.last) for n in nodes]).T / _SETTLING)

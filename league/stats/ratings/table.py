@@ -1,5 +1,5 @@
-"""Keeps the ratings and payoffs of a book, which has the results of one kind of match. They depend
-only on these results in the order of the log.
+"""Keeps the ratings and payoffs of a book, which has the results of one kind of match. Ratings and
+payoffs depend only on these results and on their order in the log.
 
 Before each match of a learner, the learner's σ² grows by the drift since its last match. Other
 players do not drift. A pinned player is an anchor: it keeps its points and affects only the others.
@@ -8,9 +8,9 @@ The share of draws, and the link function from ratings to predicted scores, are 
 log. If they changed with every result, no two results would be rated in the same way. So they
 change only when an event of the log begins a new epoch. A book is due for its first epoch at
 FIRST_GAMES rated results, and for the next epoch each time its results have grown by the factor
-GROWTH. Ten million results make two dozen epochs. The matchmaker's next sweep opens a due epoch. At
-its beginning, an epoch measures the games since the previous epoch. The measurements apply to the
-games after it and are never revised.
+GROWTH. Ten million results make two dozen epochs. The matchmaker's next sweep opens a due epoch.
+When an epoch begins, the share of draws and the link are measured from the games of the previous
+epoch. The measurements apply to the games of the new epoch and are never revised.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class PredictionRecord:
         games: number of games.
         draws: number of drawn games.
         gaps: sum of |t|.
-        narrowness: sum of 1/c in 1/points, which turns a draw margin into units of t.
+        narrowness: sum of 1/c in 1/points. Multiplying a draw margin by 1/c converts it into units
+            of t.
         scores: points of the player believed to be stronger: 1 for a win, ½ for a draw.
     """
 

@@ -41,7 +41,7 @@ SURE = 0.05
 class Split:
     """Holds the transitive and the cyclic part of a payoff, which add up to it.
 
-    Pairs that never met have 0. `strength_N` is r with mean 0.
+    Both parts are 0 for pairs that never met. `strength_N` holds the strengths r, whose mean is 0.
     """
 
     strength_N: Matrix
@@ -190,7 +190,8 @@ def side_p_values(table: Table) -> Matrix:
     rows, columns = np.nonzero(table.known_NN)
     won, lost = wins_NN[rows, columns], losses_NN[rows, columns]
     adjusted_NN = np.ones(wins_NN.shape)
-    # P(won or more of won + lost), also where payoffs count for a fraction of a win
+    # P(at least `won` wins of won + lost). betainc also takes the fractional wins of games with
+    # payoffs.
     adjusted_NN[rows, columns] = holm(np.where(won > 0, betainc(won, lost + 1, 0.5), 1.0))
     return adjusted_NN
 
@@ -221,8 +222,8 @@ def sure_cycles(table: Table) -> int:
 
 
 def strongest_cycles(table: Table, most: int) -> list[Cycle]:
-    """Returns the strongest three-cycles of players that have all met, at most `most` of them,
-    strongest first.
+    """Returns up to `most` three-cycles, strongest first. The three players of a cycle have all met
+    each other.
     """
     strength_NN = np.where(table.known_NN & (table.chance_NN > 0.5), table.chance_NN, 0.0)
     levels = np.unique(strength_NN[strength_NN > 0.0])[::-1]

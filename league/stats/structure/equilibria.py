@@ -46,15 +46,17 @@ program that computed the equilibrium.
 _DIGITS = 12
 """Players whose rows agree to this number of decimals are copies."""
 _JOINING = 10
-"""Least number of players that join at a time in the search for an equilibrium."""
+"""In each round of the search for an equilibrium, at most this many players join, or at most as
+many as have already joined, if those are more.
+"""
 _EVEN = 1e-12
 """α-rank treats payoffs up to this size as ties."""
 
 
 @dataclass(frozen=True)
 class Nash:
-    """Holds a Nash mixture. `mass_N` sums to 1, `score_N` is each player's payoff against it, at
-    most 0.
+    """Holds a Nash mixture. `mass_N` sums to 1, `score_N` is each player's payoff against the
+    mixture, at most 0.
     """
 
     mass_N: Matrix

@@ -37,7 +37,9 @@ Group = tuple[Sequence[int], Sequence[int]]
 
 @dataclass(frozen=True)
 class Estimate:
-    """Gives a value of each player, or a single value, with its 95 % interval over the draws."""
+    """Gives a value of each player, or a single value, with its 95 % interval over draws of the
+    posterior.
+    """
 
     value: Matrix
     low: Matrix
@@ -51,7 +53,7 @@ class Structure:
     Attributes:
         mass, score: each player's mass in the Nash mixture, and its score against the mixture. In
             games with payoffs, a score is a payoff per match.
-        supported_N: share of the draws in which a player has mass.
+        supported_N: share of the draws of the posterior in which a player has mass.
         cluster_mass: total mass of each cluster's members. It is reliable even if chance decides
             which member has the mass.
         performances: for each pair of groups, the first group's expected share of a match if both
@@ -95,8 +97,8 @@ def study(
     Args:
         groups: pairs of groups to compare.
         cycles: number of strongest three-cycles to list.
-        draws: draws of the posterior. 0 means 200 draws for up to 200 players, and fewer for more
-            players, but at least 20.
+        draws: number of draws of the posterior. 0 means 200 draws for up to 200 players, and fewer
+            for more players, but at least 20.
     """
     rng = np.random.default_rng(seed)
     draws = draws or max(20, min(200, 40_000 // len(table.names)))

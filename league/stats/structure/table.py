@@ -29,7 +29,7 @@ from league.stats.ratings import BETA, RatingTable
 
 Matrix = NDArray[np.float64]
 OFF_BOUNDS = 1e-3
-"""Least distance of predictions and draws from 0 and 1."""
+"""Least distance from 0 and 1 of predicted shares and of shares drawn from the posterior."""
 PRIOR_GAMES = (1.0, 20.0)
 """Bounds of k."""
 
@@ -106,8 +106,8 @@ class Table:
         return k * won_NN + wins_NN, k * drew_NN + draws_NN, k * (1 - won_NN - drew_NN) + wins_NN.T
 
     def draw_chances(self, chance_NN: Matrix) -> Matrix:
-        """Returns chances of a draw in proportion to 2 min(p, 1 − p), with the table's share of
-        draws.
+        """Returns each pair's probability of a drawn match, in proportion to 2 min(p, 1 − p). The
+        probabilities are scaled so that the expected number of draws is the table's number.
         """
         room_NN = 2 * np.minimum(chance_NN, 1 - chance_NN)
         expected = float(np.sum(self.games_NN * room_NN))
@@ -131,7 +131,7 @@ def logits(chance_NN: Matrix) -> Matrix:
 
 
 def margins(chance_NN: Matrix) -> Matrix:
-    """Returns 2p − 1, the probability of a win minus that of a loss. The matrix is
+    """Returns 2p − 1, the probability of a win minus the probability of a loss. The matrix is
     antisymmetric.
     """
     return chance_NN - chance_NN.T
