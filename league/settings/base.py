@@ -4,7 +4,7 @@ Each package registers its settings class under the entry point group ``kumite.s
 point's name is the section. The sources are, from the weakest to the strongest: class defaults,
 preset, file, environment (``KUMITE_LEARNER__LEARNING_RATE=5e-4``), and flags (``--set
 learner.learning_rate=5e-4``). `league.settings.presets` merges presets and files. pydantic-settings
-lays the environment and the flags over them and validates the result.
+lays the environment and the flags over the merged values and validates the result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEFAULT_PRESET = "laptop"
 """The preset for commands that name no preset, and for settings files that extend no preset."""
 JOINED = "joined.json"
 """File that marks a folder as joined to a league on another machine, and holds the address of that
-league. The folder's config.toml is complete.
+league. The folder's config.toml has all settings.
 """
 NONE = "none"
 """The word for an absent value in files and flags, because TOML has no null."""
@@ -68,7 +68,9 @@ class Settings(BaseModel):
 
 
 class Sections(dict[str, dict[str, Any]]):
-    """Keeps resolved settings by section: complete, checked, and as plain values, like a file."""
+    """Keeps resolved settings by section, as plain values like in a file. They are complete and
+    valid.
+    """
 
     def __init__(self, models: Mapping[str, Settings]) -> None:
         super().__init__({name: model.model_dump(mode="json") for name, model in models.items()})
@@ -241,7 +243,9 @@ def _typed(text: str) -> Any:
 
 
 def _put(tables: Tables, path: Sequence[str], value: Any = None) -> None:
-    """Sets the value at `path`, or removes it (None), without changing tables of the caller."""
+    """Sets the value at `path`, or removes the value there if `value` is None. Inner tables are
+    copied before they change, because they may belong to the caller.
+    """
     table: dict[str, Any] = tables
     for key in path[:-1]:
         inner = table.get(key)

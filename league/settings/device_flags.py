@@ -46,7 +46,8 @@ def cpu_quota(root: Path = Path("/")) -> float:
             continue
         top = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
         files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
-        # In a container, the path may be the host's while the files are in the top folder.
+        # In a container, `own` may be the group's path on the host, while the container sees the
+        # group's files in the top folder.
         for place in (Path(own), *Path(own).parents):
             with contextlib.suppress(OSError, ValueError):
                 texts = [(top / place.relative_to("/") / name).read_text() for name in files]
@@ -76,7 +77,7 @@ class DeviceFlags:
         Nothing changes if `--gpu` or `--ranks` is given.
 
         Args:
-            cpu_ranks: the wanted number, which is limited by the cores.
+            cpu_ranks: the wanted number of ranks. The number of cores limits it.
             is_possible: says whether a number of ranks works. If not, the next smaller number is
                 tried.
 

@@ -1,7 +1,8 @@
-"""Reads presets and settings files: TOML of sections, laid over the preset that the file extends.
+"""Reads presets and settings files. A file is TOML with a table for each section, laid over the
+preset that the file extends.
 
 A preset is a file ``presets/NAME.toml`` in a package that owns a section. Several packages may each
-have a part of it. `league.settings.base` checks the values.
+have a part of the same preset. `league.settings.base` checks the values.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def preset_names() -> list[str]:
 
 
 def load_preset(name: str, above: tuple[str, ...] = ()) -> Tables:
-    """Loads a preset over the presets that it extends. `above` are the presets that extend it.
+    """Loads a preset over the presets that it extends. `above` has the presets whose loading led to
+    this preset, so that a cycle is found.
 
     Raises:
         ConfigError: the name is unknown, presets extend each other in a cycle, or a file is not

@@ -23,15 +23,17 @@ from league.players import PayoffCell
 MOST_STATS = 64
 """Largest number of statistics that a table sums. A result may hold this many for each seat."""
 FEW = 50
-"""A pair's mean payment may raise the stake. For this mean, the pair counts as having this many
-additional matches with payment 0.
+"""A pair's mean payment may raise the stake. For this mean, `FEW` matches with payment 0 are added
+to the pair's matches.
 """
 LEAST_SQUARES = 1e-200
 """If the sum of the squared payments is below this, all payments count as 0, because floats would
 lose them.
 """
 USUAL = 10
-"""A pair's mean square includes this many additional matches with the book's mean square."""
+"""To compute the mean square of a pair's payments, this many matches with the book's mean square
+are added to the pair's matches.
+"""
 
 
 @dataclass(slots=True)

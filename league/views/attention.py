@@ -1,7 +1,8 @@
 """Shows an agent's attention in a recorded match, as a picture and in numbers.
 
-The match is played again, and the encoder reads the agent's observations. Attention depends only on
-observations, so the weights are the same as in the recorded match, although keys were sampled.
+The match is played again, and the encoder reads the agent's observations. The attention weights
+depend only on observations. So they are the same as in the recorded match, although the agent's
+keys were sampled there.
 
 Shape suffixes: T decisions, O observation, D width, P outputs of the encoder (for the P latest
 decisions) that attention weighs, C components.
@@ -205,7 +206,7 @@ def read_match(replay: Replay, seat: int, network: PlayingNetwork, card: Snapsho
 
 
 def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) -> list[float] | None:
-    """Summarises attention over the decisions for which all outputs existed.
+    """Summarises attention over the decisions at which all P outputs of the encoder existed.
 
     Args:
         weights_TP: attention over outputs.

@@ -20,7 +20,7 @@ from league.runs.records import Row, Series, broken, read_rows, read_scalars
 from league.views import style as figures
 from league.views.style import FAINT, GRID, INK, PALETTE, png_of
 
-if TYPE_CHECKING:  # a dashboard, which reads histories only, would need 22 MiB for it
+if TYPE_CHECKING:  # saves 22 MiB in the dashboard, which only reads histories
     from matplotlib.axes import Axes
 
 TOGETHER = 3
@@ -119,7 +119,7 @@ def gather(run_dir: Path, learner: str = "") -> History:
 
 
 def _win_rates(rows: Iterable[Row]) -> dict[str, WinRate]:
-    """Returns the rates by bot, ordered by the last rate, the highest first."""
+    """Returns win rates by bot. The bot with the highest last win rate comes first."""
     played: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for row in rows:
         if row["book"] == Book.EVAL.value and not lineage_of(row["opponent"]):
@@ -228,7 +228,7 @@ def smooth(values: NDArray[np.float64], width: int = 0) -> NDArray[np.float64]:
 
     Args:
         values: the values.
-        width: over how many values. 0 means a fiftieth of them.
+        width: number of values in a median. 0 means a fiftieth of all values.
     """
     half = (width or max(1, len(values) // 50)) // 2
     return np.array(

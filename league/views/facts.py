@@ -1,4 +1,6 @@
-"""Defines the values that the terminal shows. Its picture is a pure function of a `Screen`."""
+"""Defines the values that the terminal shows. The terminal's picture is a pure function of a
+`Screen`.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,8 @@ class LeagueFacts:
 
     Attributes:
         leading: the worker name of the first main's learner.
-        steps, target_steps: that learner's steps, which are kept while it restarts.
+        steps, target_steps: that learner's steps so far, and the steps at which its training ends.
+            The last known values are kept while the learner restarts.
         evaluations: clean matches against each bot. The matches of the mains' newest snapshots are
             added up, starting with the newest snapshot, until there are enough.
         snapshots: number of active snapshots of the mains.

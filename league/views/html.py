@@ -82,7 +82,8 @@ def table(headings: Sequence[Text], rows: Iterable[Sequence[Text]], kind: str = 
     """Returns a table, or the words "Nothing yet".
 
     Args:
-        headings: names of the columns. ``#`` at the end marks numbers, and ``|`` centred cells.
+        headings: names of the columns. A ``#`` at the end of a heading marks a column of numbers,
+            and a ``|`` a column of centred cells.
         rows: the cells of each row.
         kind: a CSS class.
     """
@@ -114,8 +115,8 @@ def tag(words: str, kind: str = "") -> Markup:
 
 
 def bar(low: float, share: float, high: float, words: str = "") -> Markup:
-    """Returns a bar for a share between 0 and 1, with marks at the ends of its interval. `words`
-    explain it, by default the interval in percent.
+    """Returns a bar for a share between 0 and 1, with marks at the ends of its interval. `words` is
+    the bar's tooltip, by default the interval in percent.
     """
     low, high = 100 * low, 100 * high
     return Markup(

@@ -32,8 +32,9 @@ if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.structure.mixtures import MixtureRating
 
 MOST_FITTED = 1000
-"""Largest number of players for which the fit is computed. With this number it takes less than a
-minute, including the fits of each stretch of training between two snapshots.
+"""Largest number of players for which the fit is computed. For this number of players it takes less
+than a minute, including the additional nodes for the training between two snapshots
+(`league.stats.ratings.lineage`).
 """
 COLUMNS = (
     *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma"),
@@ -59,7 +60,7 @@ class Leaderboard:
     made_at: float
     log_position: int
     agreement: str
-    """Whether TrueSkill and the fit agree, as a sentence."""
+    """A sentence on whether TrueSkill and the fit agree."""
     rows: tuple[Row, ...]
     cells: tuple[PayoffCell, ...]
     shares: tuple[Share, ...]
@@ -102,8 +103,8 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
 class Standings(NamedTuple):
     """Holds the standings in a book.
 
-    `rows` has the players and mixtures, best first. `cells` has the payoffs of pairs. `fit` is a
-    fit of ratings to all games at once, or None.
+    `rows` has the players and mixtures, best first. `cells` has the payoffs of pairs. `fit`
+    compares the ratings with a fit of all games at once, or is None.
     """
 
     rows: list[Row]
@@ -114,7 +115,7 @@ class Standings(NamedTuple):
 def standings(
     client: MatchmakerClient, book: Book = Book.EVAL, *, most_fitted: float = 0
 ) -> Standings:
-    """Reads how strong each player is. Only the eval book rates mixtures.
+    """Reads the ratings and payoffs of a book. Only the eval book also rates mixtures.
 
     Args:
         client: the league.

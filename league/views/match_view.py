@@ -28,7 +28,7 @@ FRAME_ROWS, FRAME_COLUMNS = 4, 10
 
 
 class MatchView:
-    """Draws a match between the named players. It has to see every frame."""
+    """Draws a match between the named players. The caller passes every frame to `see`."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names, self._painter = names, Painter(16, 9)
@@ -41,7 +41,9 @@ class MatchView:
             self._painter.see(frame)
 
     def draw(self, events: Sequence[str], size: tuple[int, int]) -> Group:
-        """Returns the last frame and the newest events. `size` has the columns and rows."""
+        """Returns a picture of the last frame, with the newest events. `size` has the columns and
+        rows.
+        """
         draw = self._fight if is_fight(self._frame) else self._table
         return Group(*draw(events, *size))
 
@@ -62,7 +64,9 @@ class MatchView:
         return [line, picture, *(Text(event, "grey70", no_wrap=True) for event in log)]
 
     def _blocks(self, canvas: Canvas) -> Segments:
-        """Draws two pixels in each cell, without text, which would be too small to read."""
+        """Draws two pixels in each character cell. It leaves out text, which would be too small to
+        read.
+        """
         image = canvas.paint([shape for shape in self._painter.shapes() if shape[0] != "text"])
         segments = []
         for above, below in zip(image[::2].tolist(), image[1::2].tolist(), strict=True):
@@ -73,7 +77,9 @@ class MatchView:
         return Segments(segments)
 
     def _table(self, events: Sequence[str], columns: int, rows: int) -> list[RenderableType]:
-        """Returns a table of the seats and the other fields, and the newest events below it."""
+        """Returns a table of the seats, then of the frame's other fields, and the newest events
+        below it.
+        """
         lines = frame_lines(self._frame, self._names)
         grid = Table.grid(padding=(0, 2))
         grid.add_column(no_wrap=True)

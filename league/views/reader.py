@@ -23,8 +23,8 @@ from league.views.facts import LeagueFacts
 
 _DEADLINE_SECONDS = 1.0  # a service that doesn't answer in time is asked again a second later
 _NEWEST, _ENOUGH = 16, 20
-"""The newest rated snapshots' matches against a bot are added up until there are `_ENOUGH` matches,
-over at most `_NEWEST` snapshots.
+"""The matches of rated snapshots against a bot are added up, newest snapshot first. The sum ends at
+`_ENOUGH` matches, or after `_NEWEST` snapshots.
 """
 
 
@@ -64,13 +64,13 @@ class LeagueReader:
         self._refresh_seconds, self._table_seconds = refresh_seconds, table_seconds
         self.facts = LeagueFacts(leading=leading)
         self.looks = 0
-        """Number of completed readings of the league. Once two readings have completed after a
-        moment, the second has also begun after that moment.
+        """Number of completed readings of the league. If two readings complete after some moment,
+        the second of them also began after that moment, so it has seen all changes until then.
         """
         self._began_at = time.time() if since is None else since
         self._table_read_at = float("-inf")
         self._table_wanted = threading.Event()
-        self._told: set[Hashable] | None = None  # None before the first table, which is no news
+        self._told: set[Hashable] | None = None  # None until the first table, which is not reported
         self._alarms: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="league-reader", daemon=True)

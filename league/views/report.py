@@ -36,7 +36,7 @@ WIDTH = 10.6
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """Describes a column of a forest: a number for each row, or None."""
+    """Describes a panel of a forest: for each row a number with its interval, or None."""
 
     title: str
     values: Sequence[Measured | None]
@@ -76,9 +76,10 @@ class Section:
 
     Attributes:
         words: an explanation of the section and its results.
-        headings, rows: a table. ``#`` after a heading marks numbers, and ``|`` centred cells.
+        headings, rows: a table. A ``#`` at the end of a heading marks a column of numbers, and a
+            ``|`` a column of centred cells.
         shades: for heat maps, the intensity of each cell's colour, from 0 to 1.
-        is_main: whether the single picture also shows the chart.
+        is_main: whether the chart is also in the report's PNG.
     """
 
     title: str

@@ -127,8 +127,9 @@ def _table(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
 def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
     """Draws the drift against each opponent.
 
-    The latents' means over equal blocks of a match differ. The drift is the share of their variance
-    that lies between the two halves of the match (docs/evaluation.md).
+    A match is divided into equal blocks, and the latents are averaged over each block. The drift is
+    the share of the variance of these means that lies between the two halves of the match
+    (docs/evaluation.md).
     """
     axes.set_title("Drift: change between a match's halves", pad=8)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
@@ -147,7 +148,9 @@ def _drift(axes: Axes, report: dict[str, Any], names: list[str]) -> None:
 
 
 def _attention(axes: Axes, report: dict[str, Any]) -> None:
-    """Draws the mean attention weights of the latent and the context, by age of the outputs."""
+    """Draws the mean attention weights of the latent and the context, by the age of the encoder's
+    outputs.
+    """
     axes.set_title("Attention by the age of what is looked at")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     for (name, curve), color in zip(

@@ -32,7 +32,9 @@ STYLE: Final[Any] = figures.STYLE | {"ytick.color": INK}
 NUMBERS_UP_TO = 20
 """Largest number of players for which each cell shows its number."""
 NAMES_UP_TO = 60
-"""Largest number of players for which every row has a name. Of more rows, only some have a name."""
+"""Largest number of players for which every row has a name. With more players, only some rows have
+a name.
+"""
 
 
 def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:

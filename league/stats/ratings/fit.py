@@ -365,7 +365,7 @@ def fit(
     theta_N, scale = posterior.theta_N, posterior.scale
     covariance_NN = posterior.whole_covariance_NN()
     if not anchors and players:
-        row_N = covariance_NN.mean(axis=1)  # the covariance of the differences from the mean
+        row_N = covariance_NN.mean(axis=1)  # for the covariance of the differences from the mean
         theta_N = theta_N - theta_N.mean()
         covariance_NN = covariance_NN - row_N[:, None] - row_N[None, :] + row_N.mean()
     nu = math.exp(posterior.log_nu)

@@ -58,7 +58,8 @@ class Split:
 def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split:
     """Splits an antisymmetric payoff into its transitive and its cyclic part.
 
-    If no matches connect some groups of players, the strengths of each such group have mean 0.
+    If the players fall into groups without matches between them, the strengths of each group have
+    mean 0.
 
     Args:
         payoff_NN: the payoff.

@@ -1,5 +1,6 @@
 """Decides who may view the pages and who may operate them. If visitors need a token, the token's
-role decides. Otherwise only this machine can reach the pages, and every visitor may do both.
+role decides. Otherwise only this machine can reach the pages, and every visitor may view and
+operate them.
 """
 
 from __future__ import annotations
@@ -61,9 +62,10 @@ class Access:
     def hosts(self) -> list[str]:
         """Returns the Host headers to which the dashboard responds.
 
-        Another web site may point its own name at this machine, so that its pages in a browser here
-        send requests to the dashboard (DNS rebinding). If the dashboard serves only this machine,
-        it may have no tokens, and only this list stops these requests.
+        The list prevents DNS rebinding. In this attack, another web site points its own name at
+        this machine. Its pages, opened in a browser on this machine, can then send requests to the
+        dashboard. A dashboard that serves only this machine may have no tokens. Then only this list
+        stops such requests.
         """
         if not is_loopback(self.host):
             return ["*"]
@@ -85,7 +87,7 @@ class Access:
 
 
 class Gate:
-    """Refuses visitors without a token if they need one, and requests from other sites' pages."""
+    """Refuses visitors who lack a required token, and requests from pages of other sites."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -127,6 +129,8 @@ class Gate:
 
 
 def _form(scope: Scope, words: str) -> Response:
-    """Asks for a token. The form's address is relative, because a proxy may add a prefix."""
+    """Returns a page that asks for a token. The form's address is relative, because a proxy may add
+    a prefix.
+    """
     target = "../" * (scope["path"].count("/") - 1) + LOGIN[1:]
     return HTMLResponse(FORM.format(words, target), 401)

@@ -317,7 +317,7 @@ class View:
             self._put(blocks)
 
     async def _choose(self, event: GenericEventArguments) -> None:
-        """Shows the page with other parameters, the query of its address."""
+        """Shows the page with other parameters, which the browser sends as a query string."""
         self._parameters = dict(parse_qsl(str(event.args)[:MOST_QUERY]))
         self._reading = None
         await self.refresh()

@@ -180,10 +180,10 @@ class Arena:
         return self._incarnation
 
     def beat(self, frames: int) -> None:
-        """Sends the dashboard's heartbeat. `frames` is added to the reported frames of all rated
-        matches. It is 0 for an unrated match.
+        """Sends the dashboard's heartbeat. `frames` is the number of new frames of a rated match,
+        or 0 for an unrated match. It is added to the total that the heartbeat reports.
         """
-        with self._asking:  # keeps this heartbeat from following the one that reports the end
+        with self._asking:  # no heartbeat may follow the heartbeat that reports the end
             self._frames += frames
             if self._running and self._incarnation is not None:
                 activity = "a person plays"

@@ -23,14 +23,15 @@ from league.views.html import Text, bar, joined, section, text
 MOST_POINTS: Final = 300
 """Largest number of points of a line. A chart is only some 600 pixels wide."""
 MARGINS: Final = {"left": 52, "right": 16}
-"""Pixels around the area of a chart. static/viewer.js knows them."""
+"""Pixels around the area of a chart. static/viewer.js relies on the same numbers."""
 ZOOM: Final = {
     "right": 0,
     "top": 0,
     "itemSize": 12,
     "feature": {"dataZoom": {"yAxisIndex": "none", "title": {"zoom": "zoom", "back": "back"}}},
 }
-"""Buttons above a chart: one lets people draw the range to enlarge, the other goes back."""
+"""Buttons above a chart. The first lets people mark a range to enlarge, and the second goes back.
+"""
 GRID: Final = {"lineStyle": {"color": "#8a93a040"}}
 """Style of grid lines, visible in both themes."""
 SHORT: Final = {
@@ -43,7 +44,9 @@ SHORT: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Describes a chart that ECharts draws. `words` explain it, also to people who can't see it."""
+    """Describes a chart that ECharts draws. `words` explains the chart, also to people who can't
+    see it.
+    """
 
     title: str
     words: str
@@ -51,9 +54,12 @@ class Chart:
     height: int = 260
     wide: bool = False
     painted: bool = False
-    """Whether it colours its own words. Otherwise they follow the theme."""
+    """Whether the chart sets the colours of its text. Otherwise the text follows the page's theme.
+    """
     timed: bool = False
-    """Whether it is over the seconds of the page's film, and a click on it seeks the film."""
+    """Whether the horizontal axis is the time of the page's film. A click on the chart then moves
+    the film to that time.
+    """
 
 
 class Filters(Markup):
@@ -71,12 +77,12 @@ def link(words: Text, path: str, **query: object) -> Markup:
 
 
 def here(words: Text, path: str, number: str, more: Text = "", /, **query: object) -> Markup:
-    """Returns a link that changes the page in its place, and keeps the focus.
+    """Returns a link that updates the page without loading it again, and keeps the focus.
 
     Args:
-        words: its text.
+        words: the link's text.
         path: the page.
-        number: its id.
+        number: the link's id.
         more: further attributes.
         query: the page's parameters.
     """
@@ -229,7 +235,7 @@ def line(
     """Returns a line for a line chart.
 
     Args:
-        name: its name in the legend.
+        name: the line's name in the legend.
         steps, values: the line, of shape [N].
         colour: its colour, "" for ECharts' choice.
         most: the largest number of its points.
@@ -288,8 +294,9 @@ def lines(
         log: whether the values have a logarithmic axis.
         x: "value" for steps, "time" for Unix milliseconds.
         seconds: the length of the film on the page, if the lines are over its seconds.
-        stages: where each stage begins, and its name, drawn as bands. The last one begins at the
-            end and has no name. None, for other pages than the curves, means no zoom either.
+        stages: the step at which each stage begins, and the stage's name. Stages are drawn as
+            bands. The last entry is the end of the last stage and has no name. None means no stages
+            and no buttons for zooming, as on all pages except the curves.
     """
     named = [line["name"] for line in series if not line.get("silent")]
     axis: dict[str, Any] = {"type": "log" if log else "value", "scale": True, "splitLine": GRID}

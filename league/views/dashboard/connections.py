@@ -15,7 +15,7 @@ REQUEST_SECONDS = 20.0
 request.
 """
 BACKLOG = 64
-"""Number of connections that may wait until the pages can answer, or are accepted at a time."""
+"""Largest number of connections that wait to be accepted, and that the server accepts at a time."""
 _most = cache(most_connections)
 
 

@@ -27,7 +27,9 @@ COUNTDOWN = ("3", "2", "1")
 COUNT_SECONDS = 0.7
 """Time between two words of the countdown."""
 LATEST_SECONDS = 0.25
-"""If a match lags behind real time by more than this, it doesn't catch up the rest."""
+"""Largest delay of a match, compared with real time, that the match makes up for. It does not make
+up for any further delay.
+"""
 
 
 class Player:
@@ -157,7 +159,9 @@ async def _run(socket: WebSocket, match: LiveMatch, person: Player) -> None:
 
 
 def _keys(match: LiveMatch) -> list[str]:
-    """Returns the keyboard's key for each key of the game: its letter or space, or else a digit."""
+    """Returns the keyboard key for each key of the game. If all of the game's keys are named after
+    letters or the space bar, these are the keyboard keys. Otherwise the keyboard keys are digits.
+    """
     names = match.spec.action_names
     if all(len(name) == 1 or name == "space" for name in names):
         return [" " if name == "space" else name.lower() for name in names]

@@ -47,13 +47,13 @@ def run(
             address, or if the run's services require tokens.
         port: the port, or 0 for any free port.
         names: names under which a proxy serves the pages to others.
-        beside: folders of other runs, whose curves can be shown next to the run's.
+        beside: folders of other runs. Their curves can be shown next to the curves of this run.
 
     Raises:
         ConfigError: a name is malformed, or other machines can reach the address and there is no
             folder with tokens.
         NotFound, VersionMismatch: a folder of `beside` is not a run of this version.
-        Unavailable: nothing can listen there.
+        Unavailable: the process can't listen on this host and port.
     """
     from league.views.dashboard.app import serve
     from league.views.dashboard.source import Source

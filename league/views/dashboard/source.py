@@ -61,8 +61,9 @@ class Source:
 
     Args:
         client: a client of its matchmaker.
-        run_dir: the run's folder. None, for a league elsewhere, means no curves and replays.
-        beside: folders of other runs, whose curves can be shown next to the run's.
+        run_dir: the run's folder, or None for a league on another machine. Without the folder,
+            there are no curves and replays.
+        beside: folders of other runs. Their curves can be shown next to the curves of this run.
         title: title of the pages.
     """
 

@@ -14,7 +14,7 @@ from league.replay import Playback, Replay, end_frame
 WARM_UP_FRAMES = 45
 """Frames before a cut that the painter sees without showing them, for its camera and effects."""
 ROUNDING = 1e-9
-"""Largest distance of the product of seconds and frames per second from a whole number."""
+"""Tolerance for rounding errors when seconds are converted to a whole number of frames."""
 VERDICT_SECONDS = 2.4
 VERDICT_AFTER_SECONDS = 0.7
 """How long the last knock-out is shown without the verdict."""
@@ -119,8 +119,9 @@ class Clip:
                 yield from self._ending(end_frame(playback.game, frame), 0)
 
     def pictures(self) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
-        """Yields what `frames` yields, and the titles. The second value holds all words over the
-        picture, as `Painter.see` takes them. It raises the errors of `frames`.
+        """Yields the values of `frames`, and further pictures with the titles. The second value has
+        all text over the picture, as keyword arguments of `Painter.see`. It raises the errors of
+        `frames`.
         """
         frame, words, opening = dict[str, Any](), dict[str, Any](), self.opening
         for frame, ending, count in self.frames():

@@ -29,7 +29,8 @@ from league.views.film.clip import ROUNDING, Clip, Cut
 
 GIF_COLOURS = 128
 NARROWEST = 240
-"""Least width, in pixels, to which a GIF is made smaller. Words are not readable below it."""
+"""Smallest width, in pixels, to which a GIF is reduced. In a narrower picture, text is unreadable.
+"""
 
 
 def write_film(
@@ -71,13 +72,14 @@ def write_clips(
 
     Args:
         path: the file. `usual_shape` has checked its ending.
-        clips: the clips in their order, all with the same pictures a second.
-        title: the title of a page.
-        width: pixels. The ratio is 16 to 9.
-        most_bytes: a .gif that would be larger gets smaller pictures.
+        clips: the clips in their order, all with the same number of pictures per second.
+        title: the title of the page, if the file is .html.
+        width: width in pixels. The ratio is 16 to 9.
+        most_bytes: largest size of a .gif. Its pictures are made smaller until it fits.
 
     Raises:
-        InvalidInput: an impossible width, a missing package, or `most_bytes` can't be kept.
+        InvalidInput: the width is impossible, a package is missing, or a .gif does not fit into
+            `most_bytes`.
         DataCorrupt: a match does not end as recorded.
     """
     height = round(width * 9 / 16)
@@ -95,8 +97,8 @@ def write_clips(
 
 
 def usual_shape(path: Path, endings: Collection[str]) -> tuple[int, float]:
-    """Returns the usual width in pixels and the usual pictures a second of the file's format. An
-    ending that is not in `endings` raises `InvalidInput`.
+    """Returns the default width in pixels and the default number of pictures per second of the
+    file's format. An ending that is not in `endings` raises `InvalidInput`.
     """
     suffix = path.suffix.lower()
     if suffix not in endings:
@@ -163,7 +165,8 @@ def _write_gif(
         content = _encoded(first, format="gif", save_all=True, optimize=False, **options)
         if len(content) <= most_bytes:
             break
-        # The size follows the width: smaller pictures have more detail in each pixel.
+        # The file shrinks in proportion to the width, not to the area, because smaller pictures
+        # have more detail in each pixel.
         width = int(0.95 * width * most_bytes / len(content))
         height = round(width * 9 / 16)
         if width < NARROWEST:
@@ -186,7 +189,9 @@ def _common_palette(images: list[Image.Image]) -> Image.Image:
 
 
 def _write_png(path: Path, clips: Sequence[Clip], width: int, height: int) -> None:
-    """Writes the picture at the cut's start. Without a start, a game of choices shows its end."""
+    """Writes the picture at the cut's start. If the cut has no start, this is the first picture, or
+    in a game of choices the last.
+    """
     (clip,) = clips
     if clip.cut.start is None:
         clip = Clip(clip.replay, clip.fps, Cut(start=_informative_second(clip.replay)))
@@ -207,7 +212,7 @@ def _encoded(image: Image.Image, **options: Any) -> bytes:
 
 
 def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, Any]:
-    """Returns a film in the form for player.js.
+    """Returns a film in the form that player.js reads.
 
     Args:
         replay: the match.
@@ -216,12 +221,13 @@ def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, A
         width: the width of a picture whose height is `HEIGHT`.
 
     Returns:
-        The film's `size` as [width, height], its `fps`, the number of `seconds` of the match that
-        it shows, the players' `names`, the constant part of all frames as `still`, the `frames` in
-        the form for draw.js, and in `shown` the number of pictures for each frame.
+        A mapping. `size` is [width, height], `fps` is the number of pictures per second, and
+        `seconds` is the length of the part of the match that the film shows. `names` has the
+        players, and `still` the part that all frames share. `frames` has the frames in the form
+        that draw.js reads, and `shown` the number of pictures for each frame.
     """
     clip = Clip(replay, fps, cut)
-    part = _part(clip)  # whose end the seconds wait for
+    part = _part(clip)  # reads the whole clip, which sets its seconds
     return {"size": [round(width), HEIGHT], "fps": fps, "seconds": clip.seconds, **part}
 
 
@@ -274,7 +280,7 @@ def _write_html(path: Path, clips: Sequence[Clip], width: int, height: int) -> N
 
 
 def _write_json(path: Path, clips: Sequence[Clip], width: int, height: int) -> None:
-    """Writes the game's frames themselves, for other viewers and tables: {still, moving: [...]}."""
+    """Writes the game's own frames as {still, moving: [...]}, for other programs."""
     (clip,) = clips
     cut = clip.cut
     with Playback(clip.replay) as playback:

@@ -1,4 +1,6 @@
-"""Films a run: excerpts of its kept matches, from the first steps to the last, with numbers."""
+"""Films a run: excerpts of its kept matches, from the first steps to the last, each with its
+snapshot's rating.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,12 @@ ENDINGS = (".html", ".gif", ".mp4")
 TITLE_SECONDS, NUMBERS_SECONDS, END_SECONDS = 3.0, 2.5, 4.0
 """How long the run's title, the numbers before an excerpt, and the end are shown."""
 PLAYED_SECONDS, MOST_PLAYED_SECONDS = 5.0, 8.0
-"""The usual and the longest part of a match in the film, without its verdict."""
+"""Usual and largest length of an excerpt, in seconds, without the verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Kept:
-    """A replay of a snapshot of a main learner."""
+    """Holds a kept replay. `hero` is the main learner's snapshot that the film shows in it."""
 
     path: Path
     replay: Replay
@@ -45,7 +47,9 @@ class _Kept:
 
 @dataclass(frozen=True, kw_only=True)
 class _Facts:
-    """What the film says about the run. `cells` are its snapshots' clean matches by both names."""
+    """Holds the facts that the film shows. `cells` has the results of the snapshots' clean matches,
+    by the names of both players.
+    """
 
     title: Sequence[str]
     players: Mapping[str, Player]
@@ -56,7 +60,7 @@ class _Facts:
         return name in self.players and self.players[name].kind is PlayerKind.BOT
 
     def strength(self, hero: Player) -> list[str]:
-        """Returns its steps, and its Elo with the 95 % interval."""
+        """Returns lines with a snapshot's steps, and its Elo with the 95 % interval."""
         lines = [f"{hero.step:,} steps"]
         if (rating := self.ratings.get(hero.name)) is not None:
             half = PER_POINT * HALF_WIDTH * rating.sigma
@@ -64,7 +68,9 @@ class _Facts:
         return lines
 
     def hardest(self, hero: Player) -> list[str]:
-        """Returns a line on the bot against which it scores least, none before it meets bots."""
+        """Returns a line on the bot against which the snapshot scores least, or [] if it has met no
+        bot.
+        """
         bots = [
             cell
             for (name, opponent), cell in self.cells.items()
@@ -78,8 +84,9 @@ class _Facts:
         return [f"hardest bot: {worst.column}, {share} % of the points ({low} to {high} %)"]
 
     def rank(self, kept: _Kept) -> tuple[float, ...]:
-        """Orders matches of the same steps, the one to show first: highlights, matches that end as
-        most between these players do, matches against bots.
+        """Returns a sort key for matches of snapshots with equal steps. The first match is shown.
+        The key prefers highlights, then matches with the usual winner of these two players, and
+        then matches against bots.
         """
         seat = kept.replay.names.index(kept.hero.name)
         opponent = kept.replay.names[1 - seat]
@@ -102,23 +109,26 @@ def film_run(
     width: int | None = None,
     most_bytes: float = math.inf,
 ) -> int:
-    """Writes a film of a run's training: a title, ends of kept matches from the first steps to the
-    last, each with the snapshot's numbers, and an end.
+    """Writes a film of a run's training.
+
+    The film begins with a title. Then it shows the ends of kept matches, in the order of their
+    snapshots' steps. Before each match it shows the snapshot's rating. It closes with the progress
+    from the first snapshot to the last.
 
     Args:
         path: the file, which ends in .html, .gif or .mp4.
         league: the run.
-        seconds: the longest duration, 15 or more.
-        fps: pictures a second.
-        width: pixels.
-        most_bytes: a .gif that would be larger gets smaller pictures.
+        seconds: largest length of the film in seconds, 15 or more.
+        fps: pictures per second.
+        width: width in pixels.
+        most_bytes: largest size of a .gif. Its pictures are made smaller until it fits.
 
     Returns:
         The number of matches.
 
     Raises:
-        InvalidInput: another ending, an impossible width or speed, a missing package, or
-            `most_bytes` can't be kept.
+        InvalidInput: the ending is unknown, the width or speed is impossible, a package is missing,
+            or a .gif does not fit into `most_bytes`.
         NotFound: there is no such run, or no replay of its snapshots that can be shown.
     """
     usual_width, usual_fps = usual_shape(path, ENDINGS)
@@ -185,7 +195,7 @@ def _title(run_dir: Path, status: LeagueStatus) -> list[str]:
 
 def _kept(league: League, players: Mapping[str, Player], faults: list[str]) -> Iterator[_Kept]:
     """Yields the readable replays of the snapshots of this run's main learners, each with the
-    snapshot that is trained longest. `faults` gets the reasons of unreadable ones.
+    snapshot that is trained longest. The errors of unreadable replays are added to `faults`.
     """
     highlights = {
         one.match_id: one for one in read_highlights(league.folder()) if one.kind in WORDS
@@ -212,9 +222,9 @@ def _kept(league: League, players: Mapping[str, Player], faults: list[str]) -> I
 def _chosen(
     league: League, facts: _Facts, kept: Sequence[_Kept], most: int, faults: list[str]
 ) -> Iterator[tuple[_Kept, float]]:
-    """Yields a match and its length in seconds for each of at most `most` stretches of the
-    training. The first is of the earliest snapshot and the last of the latest. `faults` gets the
-    reasons of matches that can't be played.
+    """Divides the training into at most `most` stretches, and yields a match of each stretch with
+    its length in seconds. The first match is by the earliest snapshot, and the last match by the
+    latest snapshot. The errors of matches that can't be played again are added to `faults`.
     """
     kept = sorted(kept, key=lambda one: one.hero.step)
     count = min(most, len(kept))

@@ -66,7 +66,9 @@ class LiveDisplay:
 
 
 class LineDisplay:
-    """Prints each event as it occurs, and every `seconds` the lines of state that have changed."""
+    """Prints each event when it occurs. Every `seconds`, it also prints the lines on the run's
+    state that have changed.
+    """
 
     def __init__(self, stream: IO[str], seconds: float = 10.0) -> None:
         self._stream: IO[str] | None = stream

@@ -38,8 +38,8 @@ _STATE_STYLES = {
 _HEADER, _LEARNER, _FOOTER = 4, 10, 1
 """Heights of panels, in lines."""
 _SMALL, _LONG_EVENT = 30, 3
-"""A terminal with fewer lines shows only the newest event, over its whole width, in at most so many
-lines.
+"""A terminal with fewer than `_SMALL` lines shows only the newest event, over its whole width and
+in at most `_LONG_EVENT` lines.
 """
 
 
@@ -48,7 +48,7 @@ _LONGEST = 1e10
 
 
 class _Grid(Table):
-    """Builds a table whose strings are `Words`, never markup."""
+    """Builds a table that shows strings as plain text (`Words`), never as Rich markup."""
 
     def add_row(self, *cells: RenderableType | None, **more: Any) -> None:
         super().add_row(*(Words(cell) if isinstance(cell, str) else cell for cell in cells), **more)
@@ -234,8 +234,8 @@ def _notes(notes: Sequence[Note], width: int) -> list[RenderableType]:
 
 
 def _footer(screen: Screen) -> Words:
-    """Returns a line with the address for a browser, the way to stop, and folders. On a narrow
-    terminal it is cut off.
+    """Returns a line with the dashboard's address, the key that stops the run, and the folder of
+    logs. On a narrow terminal the line is cut off.
     """
     text = Words(no_wrap=True, overflow="ellipsis")
     if screen.dashboard:

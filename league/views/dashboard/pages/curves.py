@@ -39,7 +39,8 @@ SECONDS = 10.0
 TERMS = 8
 """How many reward terms are drawn, the largest first."""
 FOUND, DENSE = 24, 2000
-"""Largest number of charts of chosen metrics, and of the points of their lines."""
+"""Largest number of charts of chosen metrics, and largest number of points in each of their lines.
+"""
 ALL = "*"
 SMOOTH = {"": "no", "5": "over 5 points", "20": "over 20 points", "80": "over 80 points"}
 USUAL = (
@@ -99,7 +100,9 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _other_runs(source: Source) -> dict[str, Path]:
-    """Returns the runs in the same folder, and those that the operator named, by name."""
+    """Returns other runs by name: the runs in the same folder, and the runs that the operator
+    named.
+    """
     assert source.run_dir is not None
     own, runs = source.run_dir.absolute(), dict[str, Path]()
     for path in sorted(own.parent.glob("*/run.json")):
@@ -112,10 +115,11 @@ def _other_runs(source: Source) -> dict[str, Path]:
 
 
 class _Drawn:
-    """Draws the histories of runs, by name, the page's own run first.
+    """Draws the histories of one or more runs.
 
     Args:
-        histories: the runs' folders and histories.
+        histories: folder and history of each run, by the run's name. The page's own run comes
+            first.
         width: over how many points the metrics are smoothed.
     """
 
@@ -146,7 +150,9 @@ class _Drawn:
                 yield self._metric(title, words, name, is_log)
 
     def found(self, names: Sequence[str], metric: str) -> Iterator[Block]:
-        """Yields the chart of the metric, or of each metric that has these words in its name."""
+        """Yields the chart of the metric called `metric`. If there is no such metric, yields a
+        chart of each metric whose name contains `metric`.
+        """
         found = [name for name in names if metric.lower() in name.lower()]
         found = [metric] if metric in names else found
         if not found:
@@ -162,7 +168,9 @@ class _Drawn:
     def _metric(
         self, title: str, words: str, name: str, is_log: bool, most: int = MOST_POINTS
     ) -> Chart:
-        """Returns the chart of a metric of all runs. Behind a smoothed line is the line itself."""
+        """Returns the chart of a metric of all runs. Under a smoothed line, the original line is
+        drawn faintly.
+        """
         series = []
         for (run, (_, history)), colour in zip(
             self._histories.items(), SCREEN_PALETTE, strict=False

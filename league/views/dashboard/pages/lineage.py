@@ -57,7 +57,7 @@ HEADINGS = ("lineage", "role", "snapshots#", "active#", "newest", "steps#", "fro
 
 
 def _lane(name: str) -> str:
-    """Returns the learner of a snapshot: its name before the @."""
+    """Returns the learner of a snapshot, which is the part of the snapshot's name before the @."""
     return lineage_of(name) or name
 
 

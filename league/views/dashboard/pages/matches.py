@@ -235,7 +235,9 @@ def _why(record: MatchRecord) -> Block:
 def _stats(
     names: Sequence[str], stats: Sequence[Mapping[str, float]], frames: int, spec: GameSpec | None
 ) -> Block:
-    """Returns the seats' numbers. Sums over the frames are shown as means, frames as seconds."""
+    """Returns the statistics of both seats. A sum over the frames is shown as a mean per frame, and
+    a number of frames as seconds.
+    """
     rows = []
     for name in dict.fromkeys([*stats[0], *stats[1]]):
         words, by = name, 1.0

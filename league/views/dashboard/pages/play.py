@@ -20,7 +20,7 @@ from league.views.html import Text, joined, section, text
 PLAYERS = 300
 """Number of names in a list: the bots and the newest players. Chosen players are added."""
 LEVELS = {"Easy": 0.25, "Medium": 0.6, "Hard": 1.0}
-"""Levels, as positions between the lowest rating (0) and the highest rating (1)."""
+"""Levels of difficulty, as positions between the lowest rating (0) and the highest rating (1)."""
 ENOUGH = 10
 """A member needs this number of matches to represent a level."""
 STILL = "constant"

@@ -34,7 +34,9 @@ from league.views.dashboard.source import Source
 from league.views.html import Text, bar, facts, joined, section, table, tag
 
 ROWS, FAILURES, MOST = 50, 5, 200
-"""Largest numbers of rows: of results and matches, of failures, and of the leaderboard."""
+"""Largest numbers of rows: `ROWS` of results and matches, `FAILURES` of failed matches, and `MOST`
+of the leaderboard.
+"""
 TREND = 40
 """Largest number of snapshots in the trend of a lineage."""
 BOOKS = {"eval": "clean matches", "greedy": "greedy matches", "train": "training"}
@@ -48,7 +50,9 @@ SORTS: Mapping[str, Callable[[Rating], float | str]] = {
     "steps": lambda rating: -rating.player.step,
     "score": lambda rating: -rating.score,
 }
-"""How a click on a heading sorts. A second click turns the order around."""
+"""Sort keys by heading. A click on a heading sorts by its key, and a second click reverses the
+order.
+"""
 
 
 def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
@@ -140,9 +144,10 @@ def _row(
 
     Args:
         scale: the least and the largest rating of the page.
-        before: what stands before the player's name.
-        newest: the newest snapshot of its lineage.
-        trend: the ratings of its lineage, by default its own scores.
+        before: text before the player's name.
+        newest: text on the newest snapshot of the player's lineage.
+        trend: ratings of the player's lineage. If it is empty, the player's own past scores are
+            drawn.
     """
     player, (low, high) = rating.player, scale
     least, most = ((bound - low) / ((high - low) or 1.0) for bound in _bounds(rating))
