@@ -15,7 +15,7 @@ __all__ = ["Benchmark"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loads `Benchmark`, and the modules that it imports, when it is first used."""
+    """Imports `Benchmark` at its first use, because its modules take long to load."""
     if name not in __all__:
         raise AttributeError(f"module 'evaluator' has no attribute {name!r}")
     from evaluator.benchmark.scores import Benchmark

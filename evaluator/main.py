@@ -148,7 +148,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit code. An error prints a sentence on stderr."""
     arguments = _parser().parse_args(argv)
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own message names a taken port
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own message says that a port is taken
     configure("human")  # until the settings are known
     stop = threading.Event()
     _stop_on_signals(stop)

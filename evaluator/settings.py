@@ -7,7 +7,9 @@ from pydantic import Field, field_validator
 from league.settings.base import Settings
 
 FIRST_SHARE = 0.5
-"""Share of its matches that a snapshot plays when it is new. The others are allocated later."""
+"""A new snapshot plays this share of `matches_per_snapshot` at once. The rest is allocated
+later.
+"""
 
 
 class EvaluatorSettings(Settings):

@@ -1,6 +1,6 @@
 """Measures how well an agent's strategy latent recognises opponents in recorded matches.
 
-Shape suffixes: as in `measures`, P pooled outputs, O observation width.
+Shape suffixes: P pooled outputs, O observation width, and all suffixes of `measures`.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from league.replay import Replay
 from league.views.attention import summary_of
 
 MOMENTS: Final = 16
-"""Number of moments of each match at which the probes read the agent."""
+"""Number of moments in each match from which the probes get their inputs."""
 SHOWN: Final = 8
-"""Number of moments of each match in the pictures and in the silhouette. The time for the
+"""Number of moments of each match that the pictures and the silhouette use. The time to compute the
 silhouette grows with the square of this number.
 """
 AFTER: Final = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
-"""Times in a match, in seconds, at which the report gives the result of the probe."""
+"""The report has the probes' results at these times, in seconds since the start of a match."""
 LEAST: Final = 4
 """Smallest number of matches against an opponent. Opponents with fewer matches are left out."""
 SIGNIFICANT: Final = 0.05
 LEAST_SEEDS: Final = 6
-"""Smallest number of seeds. With fewer seeds, there are too few ways to shuffle two opponents, and
-no p-value can be below `SIGNIFICANT`.
+"""Smallest number of seeds. With fewer seeds, two opponents can be shuffled in so few ways that no
+p-value can be below `SIGNIFICANT`.
 """
 
 
@@ -73,7 +73,7 @@ class Watched:
 def watch(
     replays: Iterable[Replay], player: str, opponents: Sequence[str], frame_skip: int
 ) -> Watched:
-    """Plays matches again and keeps a player's observations, match by match.
+    """Plays recorded matches again, and collects a player's observations in each match.
 
     Args:
         opponents: names of the opponents.
@@ -121,12 +121,13 @@ def analyse(
 
     The same probe has to name the opponent from three different inputs: from the latent, from the
     latent of an untrained encoder of the same sizes, and from the opponent's part of the current
-    observation. If it succeeds more often with the latent than with the other two, the encoder has
-    learnt to recognise opponents.
+    observation. If the probe is right more often with the latent than with each other input, the
+    encoder has learnt to recognise opponents.
 
     Args:
         seed: seed of the shuffles and of the untrained encoder.
-        shuffles: how often the opponents are shuffled, to measure the probe's success by chance.
+        shuffles: number of times that the opponents are shuffled. The shuffles show how often the
+            probe is right by chance.
         pictures: whether to add the points that `league.views.strategy_figure` draws, which takes
             seconds.
 
@@ -210,10 +211,10 @@ def analyse(
 def _encode(
     network: PlayingNetwork, seen: Sequence[NDArray[np.float32]], player: str
 ) -> list[Pooled]:
-    """Encodes each match with `encode_match`. Equal observations give outputs with equal bits.
+    """Encodes each match with `encode_match`. Equal observations give bitwise equal outputs.
 
-    The length of a match reveals much about the opponent, and the rounding errors of an encoding
-    depend on the length. So all matches are padded to the same length.
+    The rounding errors of an encoding depend on the length of the match, and the length reveals
+    much about the opponent. So all matches are padded to the same length.
     """
     longest = max(map(len, seen))
     encoded = []
@@ -231,8 +232,8 @@ def _after(
     per_second: float,
     again: Any,
 ) -> dict[str, Any] | None:
-    """Returns the results of the probes `seconds` after the start of a match. Shorter matches are
-    left out. Returns None if too few matches remain.
+    """Applies the probes to the moment `seconds` after the start of each match, and returns their
+    results. Shorter matches are left out. Returns None if too few matches remain.
     """
     decision = int(seconds * per_second)
     lasts_M = np.array([len(latent) > decision for latent in readings["latent"]])
@@ -255,8 +256,8 @@ def _after(
 
 
 def _attention(pooled: list[Pooled], step: float) -> dict[str, Any]:
-    """Returns the mean attention weights by age of the output that they attend to. Decisions at the
-    start of a match are left out, because fewer outputs exist there.
+    """Returns the mean attention weight for each age of an attended output. Decisions at the start
+    of a match are left out, because fewer outputs exist at that time.
     """
     figures = {}
     for name in ("latent", "context"):

@@ -2,9 +2,9 @@
 pure.
 
 A probe is a classifier that names the opponent from a latent. It is tested on seeds that it was not
-trained on: all matches of a seed, from both seats, are held out together. So it can't profit from
-remembering a match, a seed or a seat. The value of a measure by chance is found by shuffling the
-opponents of each seed and computing the measure again.
+trained on: all matches of a seed, from both seats, are held out together. So the probe can't profit
+from remembering a match, a seed or a seat. To find the value that a measure has by chance, the
+opponents of each seed are shuffled and the measure is computed again.
 
 Shape suffixes: M matches, T decisions of a match, N rows (moments of all matches), D width, K
 opponents, S seeds, B blocks of a match.
@@ -49,7 +49,7 @@ class Labels:
         return np.unique(self.opponent_M)
 
     def kept(self, where_M: NDArray[np.bool_]) -> Labels:
-        """Returns the labels of some matches."""
+        """Returns the labels of the matches for which `where_M` is true."""
         return Labels(self.opponent_M[where_M], self.seed_M[where_M])
 
     def shuffled(self, rng: np.random.Generator) -> Labels:
@@ -65,7 +65,7 @@ class Labels:
 
 
 class Points(NamedTuple):
-    """Rows of several matches, one match after another. `match_N` is the match of each row."""
+    """Rows of several matches, one match after another. `match_N` has the match's index by row."""
 
     x_ND: Floats
     match_N: NDArray[np.int64]
@@ -92,8 +92,8 @@ class Compared:
 
     Attributes:
         chance_low, chance_high: the range that holds 95 % of the values for shuffled opponents.
-        p_value: how often shuffling gives a value as high as this value or higher, as a share. The
-            value itself counts as one of the shuffled values.
+        p_value: the share of shuffles that give at least `value`. The unshuffled opponents count as
+            a further shuffle.
     """
 
     value: float
@@ -107,13 +107,13 @@ class Compared:
 def probe(
     points: Points, labels: Labels, *, seed: int = 0, shuffles: int = SHUFFLES
 ) -> tuple[Compared, Floats]:
-    """Measures how often a linear probe names the right opponent, at moments of matches that it has
-    not seen.
+    """Measures how often a linear probe names the right opponent, in matches on which the probe was
+    not trained.
 
-    The probe is a linear discriminant analysis: it names the opponent whose mean is nearest, by a
-    distance that uses the same covariance for all opponents. The share of right answers is averaged
+    The probe is a linear discriminant analysis: it names the opponent whose mean input is nearest.
+    The distance uses the same covariance for all opponents. The share of right answers is averaged
     over the moments of each match, then over the matches against each opponent, then over
-    opponents. So random answers have a share of 1 / K.
+    opponents. So the share of random answers is 1 / K.
 
     Returns:
         The share of right answers, and all answers `[M, K]`: for each match and opponent, the share
@@ -162,7 +162,9 @@ class _Fold:
     total_DD: Floats
 
     def scores(self, labels: Labels) -> tuple[NDArray[np.int64], Floats]:
-        """Returns the opponents in the fold's training matches, and their scores in test rows."""
+        """Returns the opponents in the fold's training matches, and their scores for each row of
+        the fold's test matches.
+        """
         met, place_M = np.unique(labels.opponent_M[self.train_M], return_inverse=True)
         member_MK = np.eye(len(met))[place_M]
         mean_KD = member_MK.T @ self.mean_MD[self.train_M] / member_MK.sum(0)[:, None]
@@ -202,13 +204,14 @@ def _folds(points: Points, labels: Labels) -> list[_Fold]:
 def silhouette(
     points: Points, labels: Labels, *, seed: int = 0, shuffles: int = SHUFFLES
 ) -> tuple[Compared, Floats]:
-    """Computes Rousseeuw's silhouette (J. Comput. Appl. Math. 20, 1987), where the moments against
-    an opponent form a cluster.
+    """Computes Rousseeuw's silhouette (J. Comput. Appl. Math. 20, 1987). All moments against the
+    same opponent are treated as a cluster.
 
     The silhouette of a moment is (b - a) / max(a, b). Here a is the mean distance to moments of the
     same opponent, and b is the mean distance to moments of the nearest other opponent. 1 means a
-    separate cluster, and 0 no cluster. A moment below 0 is nearer to another opponent. Distances
-    within a seed are left out, because the moments of a match are close to each other anyway.
+    separate cluster, and 0 no cluster. A negative value means that the moment is nearer to another
+    opponent's moments. Distances within a seed are left out, because the moments of a match are
+    close to each other anyway.
 
     Returns:
         The mean over matches and opponents, and the mean of each match `[M]`.
@@ -238,8 +241,8 @@ def silhouette(
 def _compared(
     value_of: Callable[[Labels], Floats], labels: Labels, seed: int, shuffles: int
 ) -> Compared:
-    """Averages the numbers that `value_of` gives to the matches, first by opponent and then over
-    opponents. Compares this mean with the means for shuffled opponents.
+    """Averages the values that `value_of` returns for the matches: first over the matches against
+    each opponent, then over opponents. Compares this mean with the means for shuffled opponents.
     """
     rng = np.random.default_rng(seed)
 
@@ -303,8 +306,8 @@ class Drift:
 
 
 def drift(parts: Parts, labels: Labels) -> list[Drift | None]:
-    """Computes the drift in the matches against each opponent, and finally in all matches. A drift
-    is None if all of its matches are too short or have the same seed.
+    """Computes the drift in the matches against each opponent, and as the last entry the drift in
+    all matches. A drift is None if all of its matches are too short or have the same seed.
 
     A match is cut into B equal blocks. Let x_i be the mean latents of the blocks, x̄ the mean of all
     x_i, and d the difference between the means of the match's two halves. Then `Drift.share` is

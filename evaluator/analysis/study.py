@@ -105,8 +105,8 @@ def _spread(names: list[str]) -> list[str]:
 
 
 def _can_meet(member: Member, frame_skip: int) -> bool:
-    """Returns whether the agent can meet a member. The member has to be a bot, or its weights must
-    be on this machine and it must decide as often as the agent.
+    """Returns whether a member can play against the agent. Bots always can. A network can if its
+    weights are on this machine and it has the agent's `frame_skip`.
     """
     blobs, digest = member.blobs, member.digest
     return blobs is None or (

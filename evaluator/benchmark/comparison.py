@@ -1,6 +1,7 @@
 """Tests which of two players is stronger: plays pairs of matches until a sequential test decides.
 
-In games with payoffs, a match pays each player half of the player's lead in payoff.
+In games with payoffs, the payment to a player in a match is half of the difference between the
+player's payoff and the opponent's payoff.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Finding(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Compares two players. For each player a sequential test decides whether it is stronger.
+    """Compares two players. For each of them, a sequential test decides whether it is stronger.
 
     Attributes:
         first, second: the players' names.
@@ -75,15 +76,15 @@ class Comparison:
 
     @property
     def elo(self) -> Estimate | None:
-        """Estimates the first player's lead in Elo, None before the first pair. The 95 % interval
-        takes into account that the tests stop as soon as they have decided.
+        """Estimates the first player's lead in Elo. The 95 % interval takes into account that the
+        tests stop as soon as they have decided. Before the first pair the estimate is None.
         """
         return self._lead(elo_of)
 
     @property
     def payoff(self) -> Estimate | None:
-        """Estimates the mean payment to `first`, with an interval like `elo`. In games without
-        payoffs it is None.
+        """Estimates the mean payment per match to `first`, with an interval computed as for `elo`.
+        In games without payoffs it is None.
         """
         return self._lead(lambda share: (2.0 * share - 1.0) * self.stake) if self.stake else None
 

@@ -43,10 +43,10 @@ class Score:
         failed: number of matches that could not be played to their end.
         win_rate: the share of matches that the player won, with Wilson's interval. A draw does not
             count as a win.
-        means: means per match by name: the game's statistics, the `reward` under the game's
-            settings, and `seconds` (or `choices` in games of choices). Games that count damage and
-            falls also have `damage_ratio`, the damage dealt divided by the damage taken, and
-            `seconds_per_fall`, the time played divided by the player's falls.
+        means: mean values per match, by name. They are the game's statistics, the `reward` under
+            the game's settings, and `seconds` (or `choices` in games of choices). Games that count
+            damage and falls also have two ratios. `damage_ratio` is the damage dealt divided by the
+            damage taken, and `seconds_per_fall` is the time played divided by the player's falls.
         actions: for each key or choice, the share of the player's decisions that used it. It is
             empty for a bot whose keys the game does not report.
     """
@@ -167,7 +167,7 @@ class Benchmark:
 
 class _Seen(NamedTuple):
     """A match from a player's point of view. `uses_A` says how often the player used each key or
-    choice, and `decisions` how often it decided. Both are 0 if its actions are unknown.
+    choice, and `decisions` how often it decided. Both are 0 if the player's actions are unknown.
     """
 
     outcome: float
@@ -238,9 +238,9 @@ def _score(
 def win_rate(won_P2: NDArray[np.bool_], weight_P: Floats) -> Measured:
     """Computes the weighted share of matches that were won, with its 95 % interval.
 
-    It is Wilson's interval for the effective number of independent matches, 2 / Σ w² (Kish), where
-    w is a pair's weight and the weights sum to 1. If the two matches of a pair have a positive
-    correlation ρ, the effective number is divided by 1 + ρ.
+    The interval is Wilson's, for the effective number of independent matches. This number is
+    2 / Σ w² (Kish), where w is a pair's weight and the weights sum to 1. If the two matches of a
+    pair have a positive correlation ρ, the effective number is divided by 1 + ρ.
 
     Args:
         won_P2: whether each match of each pair was won.
@@ -266,15 +266,16 @@ def ratio(
     """Computes Σ w top / Σ w bottom over pairs of matches, with a linearised interval.
 
     The pairs are independent, so their residuals top − ratio · bottom give the standard error
-    (Cochran, "Sampling Techniques", 1977, 6.4), with Student's t for the effective number of pairs.
+    (Cochran, "Sampling Techniques", 1977, 6.4). The interval uses Student's t with the effective
+    number of pairs.
 
     Args:
         top_P: numerators, summed over both matches of each pair.
         bottom_P: denominators, summed over both matches of each pair.
         weight_P: weights of the pairs.
-        least: lower limit of the sum of `bottom_P` over all pairs. It replaces a smaller sum. For
-            counts it is 3: if n pairs have no event, the rate may still be as high as 3 / n (with
-            95 % confidence).
+        least: lower limit of the sum of `bottom_P` over all pairs. A smaller sum is replaced by
+            `least`. For counts `least` is 3: if n pairs have no event, the rate may still be as
+            high as 3 / n (with 95 % confidence).
         logs: whether to compute the interval for the logarithm of the ratio. This suits ratios
             whose numerator and denominator are both random.
 

@@ -1,9 +1,10 @@
-"""Chooses the pairs of players whose matches tell most about the questions that matter next.
+"""Chooses the pairs of players whose matches most reduce the uncertainty of some goals.
 
 The fit of all ratings gives their joint posterior, with the covariance C. A goal is a difference of
-ratings that has to be known, given as a row g of weights over the players. Two matches between the
-players i and j, one from each seat, measure the gap between the two ratings, v = eᵢ − eⱼ. If I is
-the information of the matches' outcomes, they reduce the variance of a goal g by
+ratings that the league wants to know. It is written as a row g of weights over the players. Two
+matches between the players i and j, one from each seat, measure the gap between the ratings of i
+and j. This gap has the weights v = eᵢ − eⱼ. If I is the information about the gap in the outcomes
+of both matches, the matches reduce the variance of a goal g by
 
     (gᵀ C v)² / (1/I + vᵀ C v)
 
@@ -12,10 +13,10 @@ largest total reduction over all goals are chosen. Then C is updated as if they 
 next two players are chosen. This is possible because the posterior variance does not depend on the
 outcomes.
 
-The results between two players depend on their gap and on a deviation of variance τ² (`Fit.tau`),
-which belongs to these two players. So n matches, each with information i, give the information
-n·i / (1 + n·i·τ²) about the gap. I is the gain from two more matches. It is small if two players
-have often met, and larger for new opponents.
+The results between two players depend on their gap and on a deviation that only these two players
+have. The deviation has the variance τ² (`Fit.tau`). So n matches, each with information i, give the
+information n·i / (1 + n·i·τ²) about the gap. I is the amount by which two more matches increase
+this information. It is small if two players have often met, and larger for new opponents.
 
 Shapes: N players of the fit, P pairs of them, G goals.
 """
@@ -42,9 +43,10 @@ TOP, RIVALS = 5, 10
 ratings are candidates.
 """
 WIDEST = 4.0
-"""Weight of the goal to know the least certain rating of a snapshot. All goals to know a snapshot's
-rating have a total weight of 1. If `WIDEST` were also 1, the ratings of the earliest snapshots
-would stay the least certain, because a learner improves most between them.
+"""Weight of the goal to know the least certain of all snapshots' ratings. For comparison, each
+snapshot has a goal to know its rating, and these goals together have the weight 1. If `WIDEST` were
+also 1, the ratings of the earliest snapshots would stay the least certain, because a learner
+improves most from each of these snapshots to the next.
 """
 
 
@@ -59,8 +61,8 @@ def goals(plan: Plan, fit: Fit) -> Array:
     - which snapshots are the five best. For this, the ratings of the ten best are compared with the
       mean of the five best.
     - the newest snapshot's score against each held-out bot, and against the bot that the snapshot's
-      learner has to beat to end its stage. The gap between two players counts more if the score
-      depends more strongly on it.
+      learner has to beat to end its stage. The row has the gap between the two ratings. Its weight
+      is larger if the score depends more strongly on the gap.
     """
     number = {name: n for n, name in enumerate(fit.names)}
     snapshots = [number[player.name] for player in plan.snapshots if player.name in number]
@@ -154,8 +156,9 @@ def allocate(
 
 
 def _information(fit: Fit, gap_P: Array) -> Array:
-    """Returns how much information a match gives about a gap of this many points, in 1/points². It
-    is proportional to the slope of the expected score at this gap.
+    """Returns how much information a match gives about the gap between two ratings, in 1/points².
+    `gap_P` has the present gaps, in points. The information is proportional to the slope of the
+    expected score at the gap.
     """
     win_P, draw_P, _ = (
         np.exp(x) for x in log_probabilities(gap_P / fit.points_per_logit, math.log(fit.nu))

@@ -38,7 +38,9 @@ class Weights:
         self._load = lru_cache(RESIDENT)(partial(load_snapshot, blobs, device="cpu"))
 
     def card(self, player: Player) -> SnapshotCard:
-        """Returns a snapshot's card. Raises an error if it is damaged or its rules differ."""
+        """Returns a snapshot's card. Raises an error if the snapshot is damaged, or if it was
+        trained on another game or under rules that no longer hold.
+        """
         try:
             card = read_card(self._blobs, player.digest)
         except NotFound as error:
@@ -47,7 +49,7 @@ class Weights:
         return card
 
     def check_bundle(self, player: Player) -> None:
-        """Raises `NotFound` or `DataCorrupt` unless a rival's bundle is here and whole."""
+        """Raises `NotFound` or `DataCorrupt` if a rival's bundle is missing or damaged."""
         self._bundles.get(player.digest)
 
     def network(self, digest: str) -> PlayingNetwork:
@@ -119,8 +121,8 @@ class Arena:
         return Bout(seats=(first, second), bots=(bots[0], bots[1]), seed=assignment.seed)
 
     def step(self) -> list[MatchResult]:
-        """Plays all matches in progress for the length of a decision. Returns the results of the
-        matches that ended.
+        """Plays all matches in progress until the snapshots' next decision. Returns the results of
+        the matches that ended.
         """
         actions_N2A = self._table.decide()
         if not self._table.has_rivals:

@@ -33,7 +33,7 @@ learner has to beat to end a stage, and each other bot and imported snapshot, th
 strength first. If the snapshot needs more matches, it meets the last group (`CLOSE`) again.
 """
 STRONGEST = 2
-"""A new snapshot meets this many of the other snapshots, the highest rated ones."""
+"""A new snapshot meets this many of the highest rated other snapshots."""
 ANCESTORS = 4
 """Number of earlier snapshots of the same learner that a milestone meets, evenly spaced."""
 EXPLOITERS, EXPLOITER_MATCHES = 12, 20
@@ -51,8 +51,8 @@ batch may have more. The number is small because a new snapshot waits until thes
 played.
 """
 ALLOCATED = 16
-"""Number of matches that are allocated at once, from a single fit of the ratings. They are played
-between the players whose matches tell most (`evaluator.clean.allocation`).
+"""Number of matches that are allocated at once, from a single fit of the ratings
+(`evaluator.clean.allocation`).
 """
 Counts = Mapping[tuple[str, str, Book], int]
 """Number of matches in the matchmaker's log by player, opponent and book."""
@@ -300,8 +300,8 @@ class Plan:
         return self._batch(evaluation.player, entries)
 
     def _first(self, player: Player) -> Batch | None:
-        """Returns the first matches of a snapshot that are still missing. Their total number is
-        fixed, and matches against any opponents count.
+        """Returns the first matches of a snapshot that are still missing. The number of a
+        snapshot's first matches is fixed, and all of its clean matches count, whoever the opponent.
         """
         missing = self._settings.first_matches - self._played[player.name]
         if missing <= 0:
@@ -376,7 +376,9 @@ class Plan:
         ]
 
     def _by_closeness(self, player: Player) -> list[str]:
-        """Returns bots and other runs' snapshots, the players with the nearest ratings first."""
+        """Returns bots, rivals and imported snapshots. The players whose ratings are closest to the
+        rating of `player` come first.
+        """
         imported = [
             candidate.name
             for candidate in self.facts.players.values()
@@ -427,7 +429,7 @@ class NextWork:
     """Describes an evaluator's next work: a gate, or else batches.
 
     Attributes:
-        turn: index of the kind of work. Pass it to the next call of `next_work`.
+        turn: index of the chosen kind of work. Pass it to the next call of `next_work`.
         subject: the player whose gate or batch comes first, "" if nothing is due.
         waiting: the subjects of everything else that is due.
         gate: the gate, or None.

@@ -43,11 +43,11 @@ from league.replay.highlights import (
 )
 
 LIVE_SECONDS = 20.0
-"""Shortest time between the ends of two live matches, in seconds. A live match is a match of any
-players whose replay is kept for people who watch the league.
+"""Shortest time between the ends of two live matches, in seconds. The replay of a live match is
+kept for people who watch the league, whoever the players are.
 """
 KNOCKOUT = 100.0
-"""To find the closest match, a knock-out counts as much as this damage."""
+"""In the search for the closest match, a knock-out counts as much as this damage."""
 _log = logging.getLogger("evaluator")
 
 
@@ -77,8 +77,8 @@ class Recorder:
     Each match is played again before its replay is written.
 
     Attributes:
-        folder: a folder in the run's folder. It keeps the newest `most` replays, and also the
-            highlights and the matches of people.
+        folder: the folder for replays, inside the run's folder. It keeps the newest `most` replays,
+            and also the highlights and the matches of people.
         players: the players whose matches are recorded. If both players of a match are among them,
             it is recorded for the player in seat 0.
         most: largest number of replays to keep, without highlights and matches of people.
@@ -107,8 +107,8 @@ class Recorder:
         self._live_at = lives[-1] if lives else -math.inf
 
     def begin(self, row: int, assignment: Assignment) -> None:
-        """Begins to record the match that starts in `row` with the next decision. If none of
-        `players` plays in it, it is recorded only if no other match is being recorded.
+        """Begins to record the match that starts in `row` with the next decision. A match in which
+        none of `players` plays is recorded only if no other match is being recorded.
         """
         names = assignment.seats[0].name, assignment.seats[1].name
         seat = next((seat for seat in (0, 1) if names[seat] in self.players), None)
@@ -156,7 +156,8 @@ class Recorder:
             if is_kept or len(found) > 1:
                 update = {"value": 0.0}
                 found = [one.model_copy(update=update) if one.is_passing else one for one in found]
-            # Noted before the replay is written: if writing fails, equal matches are not tried.
+            # Listed before the replay is written. So if writing fails, only a match that is a
+            # better highlight is tried.
             self._listed |= {one.place: one for one in found}
             self.folder.mkdir(exist_ok=True)
             self._keep(row, match, game)
@@ -169,7 +170,7 @@ class Recorder:
             _log.warning("no replay of match %s is kept: %s", match.take.match_id, error)
 
     def _highlights(self, row: int, match: _Match, game: BatchedGame) -> Iterator[Highlight]:
-        """Yields the highlights that the match may be, one of each kind."""
+        """Yields the match as a candidate for each kind of highlight that it can be."""
         frames, outcome = int(game.final_frames_N[row]), float(game.outcomes_N[row])
         stats = dict(zip(game.spec.stats, game.final_stats_N2S[row].T.tolist(), strict=True))
         winner = "" if outcome == 0.5 else match.names[int(outcome < 0.5)]
@@ -211,7 +212,7 @@ class Recorder:
                 yield highlight(WIN, hardness, words)
 
     def _keep(self, row: int, match: _Match, game: BatchedGame) -> None:
-        """Saves the replay, after playing the match again to record the actions of bots too."""
+        """Plays the match again, which also records the actions of bots, and saves the replay."""
         first, second = game.bots_N2[row].tolist()
         take = replace(match.take, bots=(first, second))
         replay = take.finish(float(game.outcomes_N[row]), final_digest(game, row), self.should_stop)

@@ -63,8 +63,8 @@ second.
 TABLE_SECONDS = 30.0
 """Time between two writes of the table of results while matches are played."""
 REPLAYS_KEPT = 2000
-"""The newest replays, this many (a few kB each), stay in the run's folder. Live matches, highlights
-and matches of people are kept in addition.
+"""Number of the newest replays (a few kB each) that stay in the run's folder. Live matches,
+highlights and matches of people are kept in addition.
 """
 CORE_SECONDS = 2.0
 """Time between two measurements of how long the matches waited for a core."""
@@ -217,7 +217,7 @@ class Evaluator:
         """Plans all matches that are due now, as `client` sees the league."""
         client = client or self._client
         gates, requests = client.gates(), client.evaluations(open_only=True)
-        # read after gates and requests, so that all their players are among these
+        # read after gates and requests, so that `players` has all players of both
         players = {player.name: player for player in client.players()}
         self._has_rivals = any(player.kind is PlayerKind.RIVAL for player in players.values())
         counts = {
@@ -458,10 +458,11 @@ class Evaluator:
     def _playable(
         self, batches: Sequence[Batch], players: Mapping[str, Player]
     ) -> tuple[list[Entry], int]:
-        """Returns the entries that can be played together with the first entry, because all
-        snapshots decide equally often. Also returns the number of frames between decisions.
+        """Returns the entries whose snapshots decide as often as the first entry's snapshots, so
+        that all of them can be played together. Also returns the number of frames between
+        decisions.
 
-        If a player can't be loaded, it raises the error, and leaves the player out from now on.
+        If a player can't be loaded, the error is raised, and later plans leave the player out.
         """
         entries, pace = list[Entry](), 0
         for entry in (entry for batch in batches for entry in batch.entries):
@@ -554,9 +555,10 @@ class Evaluator:
 
         The ranks of a learner wait for each other at every minibatch, so a rank that waits for a
         core leaves the cores of all other ranks idle. Therefore this thread runs under the policy
-        SCHED_IDLE, with which it gives way at once. It keeps the normal policy if it gets too
-        little time under SCHED_IDLE, or if there are rivals, because their thread would have to
-        wait for the interpreter's lock.
+        SCHED_IDLE, with which it gives way to learners at once. The thread keeps the normal policy
+        if it gets too little time under SCHED_IDLE. It also keeps the normal policy if there are
+        rivals: while it waited for a core, it could hold the interpreter's lock, for which the
+        rivals' thread would have to wait.
 
         A thread can't raise its priority again. So when the priority changes, a new thread takes
         over.
@@ -589,7 +591,7 @@ class Evaluator:
             yield
         finally:
             ended.set()
-            # A call of gRPC that runs while the interpreter ends aborts the process.
+            # If a gRPC call is still running when the interpreter ends, the process aborts.
             thread.join(1.0)
 
     def _heartbeat(self) -> None:

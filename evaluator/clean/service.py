@@ -30,8 +30,8 @@ SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_nam
 THREADS = 4
 MAX_REQUEST_BYTES = 64 * 1024
 STOP_SECONDS = 0.25
-"""Time that calls in progress have to end. It is short, because the whole program must end within
-`evaluator.main.STOP_SECONDS`.
+"""When the server stops, calls in progress get this much time to finish. It is short, because the
+whole program must end within `evaluator.main.STOP_SECONDS`.
 """
 _log = logging.getLogger("evaluator")
 
@@ -153,7 +153,9 @@ class EvaluatorServer:
 
 
 def _metrics(evaluator: Evaluator) -> tuple[Collector, Observer]:
-    """Prometheus metrics of the calls, and of the evaluator's progress on each scrape."""
+    """Returns Prometheus metrics of the calls and of the evaluator's progress. Each scrape reads
+    the present progress.
+    """
     from prometheus_client import CollectorRegistry, Gauge
 
     from league.service.prometheus import CallMetrics

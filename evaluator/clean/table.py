@@ -56,8 +56,8 @@ def write_table(
 ) -> None:
     """Writes the rows of all snapshots.
 
-    It replaces the whole file at once, so that even after a kill, there is either the old file or
-    the new file. Several evaluators may write the file. Each writes all matches in the log.
+    It replaces the whole file at once, so a kill leaves either the old file or the new file.
+    Several evaluators may write the file, because each of them writes all matches in the log.
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(COLUMNS), lineterminator="\n")

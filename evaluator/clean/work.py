@@ -63,8 +63,8 @@ class Work:
         return self.done and not self._in_play
 
     def step(self) -> None:
-        """Fills free rows, plays all matches for the length of a decision, and reports results if
-        a report is due.
+        """Fills free rows, plays all matches until the snapshots' next decision, and reports
+        results if a report is due.
         """
         self.fill()
         if self._arena.busy:
@@ -88,7 +88,7 @@ class Work:
         self.accepted += self._settle(results)
 
     def hand_back(self) -> None:
-        """Reports finished matches, and releases the leases of the others."""
+        """Reports finished matches, and releases the leases of all unfinished matches."""
         if self._unreported:
             self._report()
         released = self.release("the evaluator stops")
@@ -119,7 +119,7 @@ class BatchWork(Work):
 
     Attributes:
         met: the names of all players.
-        failures: for each pair of players, the number of reports that contained a broken match.
+        failures: for each pair of players, the number of reports with a failed match between them.
         reports_refused: number of consecutive reports of which the matchmaker accepted no result.
     """
 

@@ -38,7 +38,7 @@ def report(
 
     league = context.league
     run = league.address or league.folder().resolve().name
-    # a certificate has no place in the log, and may be newer than --at
+    # a certificate has no position in the log, so with --at it may be too new
     exploits = None if league.run_dir is None or league.at else league.run_dir / FOLDER
     game = str(read_json(league.run_dir / "run.json").get("game", "")) if league.run_dir else ""
     with league.connect() as client:

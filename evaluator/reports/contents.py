@@ -63,8 +63,8 @@ def of_league_player(
 
     Args:
         exploits: folder with the certificates of `bin/league exploit`.
-        game: the name of the run's game, or "". A game that could run other code is imported only
-            if this names it.
+        game: the name of the run's game, or "". It replaces the game's name in the log, if that
+            game is not built in and importing it could run code from an unknown author.
 
     Raises:
         NotFound: there is no such player, or it has no clean match.

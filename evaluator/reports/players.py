@@ -1,8 +1,8 @@
 """Describes a player in a report: opponents, generalisation, forgetting, exploiters.
 
 An ancestor is an earlier snapshot of the same learner. The score against an opponent is the share
-of the points (a draw is half a point). In games with payoffs it is the mean payment per match, half
-of the player's lead in payoff.
+of the points (a draw is half a point). In games with payoffs the score is the mean payment per
+match. The payment is half of the difference between the player's payoff and the opponent's payoff.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ PANELS = ("damage_ratio", "knockouts", "pickups", "reward")
 COLUMNS = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls", "pickups",
            "payoff", "reward", "seconds", "choices")  # fmt: skip
 ENOUGH = 20
-"""Smallest number of matches for which the chart shows a mean that has no interval, and for which
-the report says something about an ancestor, or claims that the player beats an opponent.
+"""Number of matches against an opponent that are enough for the report. With fewer matches, the
+chart shows only means that have intervals, an ancestor is combined with its neighbours, and the
+report does not claim that the player beats the opponent.
 """
 ERROR = 0.05 / 3
 """A report may make three kinds of false claims: that the player beats an opponent, that it has a
-weakness, and that it has become worse against an ancestor (a drop). This is the largest probability
-of each kind. So all claims of a report are true with a probability of at least 95 %.
+weakness, and that it has become worse against an ancestor (a drop). For each kind, the probability
+of any false claim is at most `ERROR`. So all claims of a report are true with a probability of at
+least 95 %.
 """
 STAKES = "of what is at stake"
 """In games with payoffs, the unit of a bound that comes from a gate."""
@@ -180,8 +182,8 @@ def met_in_benchmark(scores: Iterable[Score], spec: GameSpec) -> list[Met]:
 
 
 def _square(score: Score) -> float:
-    """Computes the mean square of a benchmark's payments from their mean and its interval, which is
-    a Student interval over pairs.
+    """Computes the mean of a benchmark's squared payments. It follows from the mean payment and the
+    mean's interval, which is a Student interval over pairs.
     """
     paid = score.means.get("payoff")
     if paid is None or score.matches < 4:
@@ -582,7 +584,7 @@ class Bound:
     Attributes:
         score: the exploiter's share of the points.
         matches: number of matches.
-        source: the kind of matches.
+        source: the kind of matches that give the score, in words for the report.
         steps: number of steps for which the exploiter trained.
         paid: the exploiter's mean payment per match in `unit`, None if only the score is known.
     """
@@ -616,10 +618,10 @@ def bounds_of(
     `bin/league exploit`, the largest first. An exploiter's bound comes from its clean matches, or
     else from its gate. `payoffs` is the unit of payoffs, "" in games without payoffs.
 
-    Let k be the number of certificates and of exploiters that were tried: all accepted exploiters,
-    and all others whose gate has matches against the player. Each end of an interval is wrong with
-    a probability of at most `ERROR` / k. So the largest of the bounds is too high with a
-    probability of at most `ERROR` (Bonferroni).
+    Let k be the number of certificates plus the number of exploiters that were tried. An exploiter
+    was tried if it is accepted, or if its gate has matches against the player. Each end of an
+    interval is wrong with a probability of at most `ERROR` / k. So the largest of the bounds is too
+    high with a probability of at most `ERROR` (Bonferroni).
     """
     tested = [
         gate

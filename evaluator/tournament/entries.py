@@ -32,8 +32,8 @@ ENDINGS = (".py", *MODELS)
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """An entrant. `kind` is file, rival, bot or weights. `source` is the word on the command line
-    that names the entrant.
+    """An entrant. `kind` is file, rival, bot or weights. `source` is the path of the entrant's
+    file, or for members the word on the command line.
     """
 
     member: Member
@@ -92,7 +92,7 @@ def find_entries(
         raise InvalidInput(f"{next(iter(asked.values()))} plays brawl only, not {settings.name}")
     new = {digest: source for digest, source in asked.items() if not is_trusted(digest)}
     for digest, source in new.items():
-        if is_link(bundles(blobs).get(digest)):  # playing sends a file's token to the address
+        if is_link(bundles(blobs).get(digest)):  # to play, its token would be sent to its address
             raise InvalidInput(
                 f"{source} plays at an address that this user has not agreed to: add the player to "
                 "a league with bin/league add HOST:PORT"

@@ -1,8 +1,8 @@
 """Pairs the entrants of a tournament: round robin, Swiss, and double elimination.
 
 Entrants are numbers, in the order in which they were named (their seeds). All functions are pure:
-they return the encounters that follow from the results so far, so a tournament continues from its
-log alone.
+they compute the encounters from the results so far. So the log of results is enough to continue a
+tournament.
 """
 
 from __future__ import annotations
@@ -121,9 +121,10 @@ def _paired(
     order: Sequence[int], points: Sequence[float], met: set[frozenset[int | None]],
     tries: Iterator[int],
 ) -> list[tuple[int, int]] | None:  # fmt: skip
-    """Pairs the best entrant with an entrant that has the same points, if possible with an entrant
-    from the lower half of those with these points. Then it pairs the rest in the same way. Returns
-    None if two entrants would have to meet again, or if `MOST_TRIES` tries have found no pairing.
+    """Pairs the best entrant, and then the rest in the same way. The best entrant's opponent has
+    the same points if possible, and preferably comes from the lower half of the entrants with these
+    points. Returns None if two entrants would have to meet again, or if `MOST_TRIES` tries have
+    found no pairing.
     """
     if not order:
         return []

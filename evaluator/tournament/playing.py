@@ -97,7 +97,7 @@ class Played:
         failure: why the match could not be played to its end, or "".
         failed: whether the first and the second entrant failed.
         late: how many decisions of the first and of the second entrant came late.
-        frames, final, match_id: as in its replay. A failed match has no replay.
+        frames, final, match_id: as in the match's replay. A failed match has no replay.
     """
 
     stage: int
@@ -206,7 +206,7 @@ class Tournament:
                 on_match(done, total, seconds * (total - done))
 
             with _pool(workers or cores()) as pool:
-                alone = replace(self, matches=[])  # without a copy of all matches
+                alone = replace(self, matches=[])  # the processes need no copy of all matches
                 while units := self._units():
                     waiting = [pool.submit(alone.play_unit, unit) for unit in units]
                     total = len(self.matches) + sum(map(len, units))
@@ -259,8 +259,8 @@ class Tournament:
             yield log
 
     def _check_facts(self) -> None:
-        """Checks by the folder's file `FACTS` that the folder belongs to this tournament. In a new
-        folder, it writes this file.
+        """Checks that the folder belongs to this tournament, which the folder's file `FACTS`
+        describes. In a new folder, it writes this file.
         """
         recipe = Recipe.of(self.settings)
         plan = {name: value for name, value in asdict(self.plan).items() if name != "rounds"}
@@ -312,7 +312,7 @@ class Tournament:
 
         folders = [one.blobs for one in pair.values() if one.is_rival and one.blobs is not None]
         rivals = None
-        if folders:  # the user has agreed to them before the tournament began
+        if folders:  # the user agreed to run these rivals before the tournament began
             rivals = RivalSeats(folders[0], self.limits, pair.__contains__)
         recipe, bouts = Recipe.of(self.settings), [self._bout(*match) for match in unit]
         failures, conducts, replays = dict[Bout, str](), dict[Bout, Conduct](), dict[str, Replay]()

@@ -58,7 +58,8 @@ class Outcome:
 
     Attributes:
         standings: the entrants, best first.
-        cells: counts of each pair, from both sides.
+        cells: numbers of wins, draws and losses for each pair of entrants, from the point of view
+            of either entrant.
         lead: a sentence on how certain the first place is.
     """
 
@@ -207,7 +208,7 @@ def _safe(value: Any) -> Any:
 
 
 def results_json(outcome: Outcome) -> str:
-    """Returns everything as JSON."""
+    """Returns the tournament's settings and all results as JSON."""
     plan, results = outcome.tournament.plan, outcome.tournament.results
     names, settings = outcome.names, outcome.tournament.settings
     content = {
