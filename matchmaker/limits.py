@@ -1,9 +1,11 @@
 """Defines the matchmaker's time limits and bounds, apart from its settings."""
 
 LEASE_SECONDS = 300.0
-"""Seconds until a lease expires if its worker makes no progress. No update takes as long."""
+"""Seconds until a lease expires if its worker makes no progress. A learner makes no progress during
+an update of its weights, but no update takes this long.
+"""
 LEASE_LIMIT_SECONDS = 6 * 3600.0
-"""Seconds until a lease expires even if its worker makes progress. No match takes as long."""
+"""Seconds until a lease expires even if its worker makes progress. No match takes this long."""
 SWEEP_SECONDS = 2.0
 """Seconds between two sweeps for expired leases."""
 MAX_OPEN_LEASES = 65_536
@@ -16,7 +18,7 @@ players takes 5 ms.
 CALL_THREADS = 64
 """Threads that answer synchronous calls."""
 TRANSFER_SECONDS = 600.0
-"""Seconds in which a blob must be sent or received."""
+"""Largest time in seconds that sending or receiving a blob may take."""
 UPLOAD_BYTES = 10**11
 """Bytes that a token may upload over the whole run. Callers without a token share this amount."""
 KEPT_FREE_BYTES = 10**9

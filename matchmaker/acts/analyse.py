@@ -2,8 +2,8 @@
 if a lineage has more than `max_saved`.
 
 The Nash mixture is computed from the clean matches, in which both players are frozen
-(`league.stats.structure`). It decides which snapshots retire last, so it is computed only if some
-lineage (the snapshots of a learner) has at least `max_saved` of them.
+(`league.stats.structure`). It decides which snapshots retire last. So it is computed only if some
+lineage (the snapshots of a learner) has at least `max_saved` active snapshots.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ GROWTH = 1.1
 
 
 def analyse(league: League) -> bool:
-    """Computes the Nash mixture if that is due, and records it in the log. Returns whether it was
-    due.
+    """Computes the Nash mixture if an analysis is due, and records in the log which snapshots have
+    a share of the mixture. Returns whether the analysis was due.
     """
     view = league.view.checked()
     with view.lock:
@@ -47,7 +47,7 @@ def analyse(league: League) -> bool:
 
 
 def is_due(last: Analysis, matches: int) -> bool:
-    """Returns whether enough clean matches were played since the last analysis to make another."""
+    """Returns whether enough clean matches have been played for a new analysis."""
     return matches >= max(FIRST_MATCHES, GROWTH * last.matches)
 
 

@@ -1,6 +1,6 @@
 """Assigns matches to workers. Either a learner's opponent is drawn from a mix (categories of
-opponents with weights), or a worker names both players. After a restart, a worker can go on with
-matches from before.
+opponents with weights), or a worker names both players. After a restart, a worker can continue the
+matches that it was playing at its checkpoint.
 
 A worker gets a lease on each of its matches. A lease ends when the match's result is reported, when
 it is released, when it expires without progress, or when a restart abandons it. After a lease has
@@ -30,7 +30,8 @@ from matchmaker.store.transaction import Transaction
 MAX_COUNT = 1024
 GAUNTLET = "gauntlet"
 ID_DIGITS, TOKEN_DIGITS = 22, 32
-"""Random hexadecimal digits of a match's id (after the ordinal), and of a lease's token."""
+"""Number of random hexadecimal digits in a match's id (after the ordinal), and in a lease's token.
+"""
 _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
@@ -63,7 +64,7 @@ def acquire_matches(
 
     Raises:
         Refused: the worker trains no player, or too many leases are open.
-        Fenced: the worker has been started again since.
+        Fenced: a newer start of the worker has replaced the caller.
     """
     checks.number(count, "count", 1, MAX_COUNT)
     checks.text(mix, "mix", checks.MAX_NAME)
@@ -234,8 +235,8 @@ def _named_draw(
 def carry_matches(
     league: League, tx: Transaction, incarnation: IncarnationRow, match_ids: Sequence[str]
 ) -> list[Assignment]:
-    """After a worker's restart, leases those matches again that were in progress at its checkpoint.
-    Their seats, seeds and books stay the same.
+    """Leases matches again to a restarted worker, which was playing them at its checkpoint. Their
+    seats, seeds and books stay the same.
 
     Args:
         incarnation: the new incarnation (start) of the worker that played them.
@@ -350,7 +351,7 @@ def release_matches(
 
     Raises:
         NotFound: a match was never assigned.
-        Fenced: the worker has been started again since.
+        Fenced: a newer start of the worker has replaced the caller.
     """
     caller = league.current_incarnation(tx, incarnation)
     checks.text(reason, "reason")

@@ -68,7 +68,7 @@ def text(value: str, label: str, limit: int = MAX_TEXT) -> str:
 
 
 def names(values: Collection[str], label: str) -> None:
-    """Checks names of players that need not exist."""
+    """Checks the number and the lengths of players' names. The players need not exist."""
     number(len(values), label, 0, MAX_BATCH)
     for value in values:
         text(value, "a name", MAX_PLAYER_NAME)

@@ -49,7 +49,7 @@ def request_evaluation(
     Args:
         player: the name of a player or of a mixture. A player that still learns is replaced by its
             newest snapshot.
-        opponents: names of players or mixtures, likewise.
+        opponents: names of players or mixtures, with the same replacement.
         matches: number of matches against each opponent. It must be even.
         book: the book that counts the matches, eval or greedy.
         by: the person who asks.
@@ -189,7 +189,8 @@ def report(league: League, number: int) -> Report:
 
 
 def summaries(league: League, number: int = 0) -> list[Report]:
-    """Returns the reports, without scores, of all evaluations or of evaluation `number` alone.
+    """Returns a report without scores on each evaluation, or only on evaluation `number` if it is
+    not 0.
 
     Raises:
         NotFound: there is no such evaluation.

@@ -27,7 +27,7 @@ from matchmaker.store.rows import FoldRow
 from matchmaker.store.sqlite import SqliteStore
 
 NICE = 10
-"""The nice value of the process that folds, so that learners and calls go first."""
+"""The nice value of the folding process. Learners and calls go first."""
 FAR_BEHIND = 4
 """Once the number of new results is this many times `folding.EVERY`, the matchmaker stores the fold
 itself.
@@ -68,7 +68,7 @@ class FoldKeeper:
             raise LeagueError(f"a fold was not stored, so a start takes longer: {error}") from error
 
     def _folded_apart(self, settled: int) -> bytes:
-        """Runs the other process. Returns its output, or b"" if the matchmaker stops first."""
+        """Runs the folding process. Returns its output, or b"" if the matchmaker stops first."""
         program = [sys.executable, "-m", __name__, str(self._db), str(settled)]
         with subprocess.Popen(
             [sys.executable, die_with_parent.__file__, str(os.getpid()), *program],
@@ -87,7 +87,7 @@ class FoldKeeper:
         return written
 
     def stop(self) -> None:
-        """Kills the other process, whose work is lost."""
+        """Kills the folding process if it is running. Its fold is then lost."""
         self._stopped = True
         if self._process is not None:
             self._process.kill()

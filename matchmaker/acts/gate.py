@@ -68,7 +68,9 @@ PLAYED = 5
 stakes seldom count there.
 """
 FEWEST_FAILURES = 32
-"""Number of failed matches after which a gate ends undecided, if fewer matches have a result."""
+"""A gate ends undecided if at least this many of its matches failed, and if more matches failed than
+have a result.
+"""
 
 
 # --- opening

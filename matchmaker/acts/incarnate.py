@@ -57,8 +57,8 @@ class Beat(NamedTuple):
 def check_owner(league: League, tx: Transaction, token: str, worker: str, number: int) -> None:
     """Checks that the caller's token owns a worker. Otherwise raises `Forbidden`.
 
-    The first token of the role `worker` with which a worker is started owns the worker, until this
-    token is revoked.
+    A worker belongs to the token of the role `worker` with which it was first started. After this
+    token is revoked, the worker belongs to the token of its next start.
 
     Args:
         token: name of the token.

@@ -1,10 +1,12 @@
 """Watches evaluators, and puts an evaluator into quarantine if it plays a different game than the
 others, because of other rules or corrupted weights.
 
-The watch compares clean matches, in which both players are frozen, in the order of their
-assignment, up to the oldest match without a result. In the order of their results, short matches
-would come first. A quarantine deletes no results, and only excludes them. When the worker is
-released, its results count again, unless the operator says that the worker was repaired.
+The watch compares clean matches, in which both players are frozen. It reads them in the order of
+their assignment, up to the oldest match with an open lease. In the order of their results, short
+matches would come first.
+
+A quarantine deletes no results, and only excludes them. When the worker is released, its results
+count again, unless the operator says that the worker was repaired.
 """
 
 from __future__ import annotations

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from matchmaker.api.metrics import LeagueMetrics
 
 LONGEST = 200
-"""Characters of a value that the audit trail keeps."""
+"""Largest number of characters that the audit trail keeps of each value in a request."""
 PROBE_KEY = "storage_probe"
 PROBE_BYTES = 64 * 1024
 LEAST_FREE_BYTES = 64e6
-"""Free bytes on the log's disk below which the health is NOT_SERVING. A run takes minutes to fill
-them."""
+"""Free bytes on the log's disk below which the health is NOT_SERVING. A run takes minutes to write
+this many bytes.
+"""
 
 
 class Monitor:

@@ -85,8 +85,9 @@ def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResu
 
 
 def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
-    """Explains why a match was made, by the record of its draw: the probabilities, or the reason
-    why the players were named. `sampling.draw.draw_table_of` can repeat the draw of an opponent.
+    """Explains why a match was made, by the record of its draw. The record has the probabilities of
+    the opponents, or the reason why both players were named. With
+    `sampling.draw.draw_table_of`, the draw of an opponent can be repeated.
 
     Raises:
         DataCorrupt: the draw is missing in the log.
@@ -133,7 +134,7 @@ def matches(
         limit: largest number of matches on the page.
 
     Returns:
-        The matches, and the value of `before` that gets the next page (0 if there is none).
+        The matches, and the value of `before` that gets the next page (0 after the last page).
     """
     newest, _, _ = reader.positions()
     until = min(before or newest + 1, newest + 1)

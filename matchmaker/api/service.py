@@ -68,7 +68,9 @@ from matchmaker.store.transaction import Transaction
 Reply = TypeVar("Reply", bound=Message)
 WATCH_PAGE = 500
 REPORT_SECONDS = 0.5
-"""Least seconds between two reads for a stream of reports. Any commit may change the reports."""
+"""A stream of reports waits this many seconds before it checks again whether a commit has changed
+the reports.
+"""
 
 
 def _result(message: t.Result) -> MatchResult | Verdict:
@@ -93,8 +95,8 @@ _ENUMS: dict[str, Callable[[Any], Any]] = {
 
 
 def _decoder(field: Any) -> Callable[[Any], Any]:
-    """Returns a function that decodes a field of a request to an argument of a function of
-    `matchmaker.acts`.
+    """Returns a function that converts a field of a request to an argument of an act (a function of
+    `matchmaker.acts`).
     """
     if field.enum_type is not None:
         return _ENUMS[field.enum_type.name]
@@ -410,8 +412,8 @@ class MatchmakerService(
     async def WatchReports(
         self, request: e.WatchReportsRequest, context: Any
     ) -> AsyncIterator[e.Report]:
-        """Streams reports on the requested evaluation, or on all evaluations if the request's
-        number is 0: each report at first, and again whenever it changes.
+        """Streams reports on the requested evaluation, or on all open evaluations if the request's
+        number is 0. Each report is sent at the start, and again whenever it changes.
 
         The stream ends when the requested evaluation ends. In a read-only league it ends after the
         first reports.

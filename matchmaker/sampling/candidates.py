@@ -33,7 +33,7 @@ category `exploiters`. The other exploiters together have the category's full we
 _VICTIM_STATES = (PlayerState.ACTIVE, PlayerState.RETIRED)
 """States of a victim. A victim that retires during a generation stays a victim."""
 _BY_ROLE = ("snapshots", SELF, "exploiters")
-"""Categories whose total weight the rules of the learner's role share out, unless the setting
+"""The rules of the learner's role divide the total weight of these categories, unless the setting
 `matchmaker.roles` is "mix".
 """
 
@@ -229,8 +229,8 @@ def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
 
 
 def situation_of(pool: Pool) -> roles.Situation:
-    """Describes the league to the rules of the learner's role. Other learners are represented by
-    their newest snapshots.
+    """Describes the league in the form that the rules of the learner's role need. Other learners
+    are represented by their newest snapshots.
     """
     learner, players = pool.learner, pool.players
     snapshots = [

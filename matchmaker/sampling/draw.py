@@ -31,7 +31,7 @@ from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 WORDS = 4
-"""Words of 64 bits that a draw takes."""
+"""Number of random 64-bit words that a draw uses."""
 _DIGITS = 9
 """Decimals of probabilities. Few decimals keep the log's records short."""
 

@@ -2,10 +2,11 @@
 snapshot, and when its weights are reset.
 
 In Vinyals et al. 2019 (Nature 575), the text of the Methods and the published pseudocode disagree,
-so there is a preset for each. This implementation differs from both in three ways. It uses the
-newest snapshot of another learner where they use the learner's "current" weights. A snapshot is
-saved before an exploiter is reset, while the pseudocode stores the reset network. An exploiter must
-beat a fixed list of frozen players, the victims of its generation, instead of the current mains.
+so there is a preset for each. This implementation differs from both in three ways. First, where
+they use the "current" weights of another learner, it uses the newest snapshot of that learner.
+Second, a snapshot is saved before an exploiter is reset, while the pseudocode stores the reset
+network. Third, an exploiter must beat a fixed list of frozen players, the victims of its
+generation, instead of the current mains.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ TEXT_TOO_STRONG, PSEUDOCODE_TOO_STRONG = 0.2, 0.1
 """A main is too strong for a main exploiter to learn from if the exploiter's win probability is
 below the first number (in the text), or at most the second number (in the pseudocode)."""
 BEATS_ABOVE = 0.7
-"""The learner's win probability above which it counts as beating a player."""
+"""A learner counts as beating a player if its win probability is above this bound."""
 
 SELF, CURRENT, PAST = "self", "current", "snapshots"
 EXPLOITERS, FORGOTTEN, EASIER = "exploiters", "forgotten", "easier"
@@ -108,11 +109,14 @@ def _main_by_text(situation: Situation) -> list[Branch]:
 
 
 def _main_by_pseudocode(situation: Situation) -> list[Branch]:
-    """Gives the same shares as `_main_by_text`, with two differences. First, the 15 % go to
-    exploiters if the learner wins less than 30 % of its matches against one of them. Otherwise they
-    go to past snapshots of each main if the learner has forgotten how to beat one of them (wins
-    less than 70 %), or else to this main itself. Second, a current main that is too strong for the
-    learner is replaced by its past snapshots.
+    """Gives the same shares as `_main_by_text`, with two differences.
+
+    First, the 15 % go to exploiters if the learner wins less than 30 % of its matches against any
+    of them. Otherwise they are divided equally among the mains. A main's part goes to its past
+    snapshots that the learner may have forgotten how to beat, if the learner wins less than 70 % of
+    its matches against any of these snapshots. Otherwise the part goes to the main itself.
+
+    Second, if a current main is too strong for the learner, the main's past snapshots replace it.
     """
     branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     exploiters = [rival for rival in situation.past if rival.role is Role.MAIN_EXPLOITER]

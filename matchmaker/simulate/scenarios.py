@@ -60,7 +60,7 @@ class Scenario:
 
 
 def davidson(gap_G: Array, nu: float) -> Chances:
-    """Returns the chances at differences of strength in logits."""
+    """Returns the chances that follow from differences in strength. `gap_G` is in logits."""
     log_nu = math.log(nu) if nu else -math.inf
     win_G, draw_G, _ = (np.exp(x_G) for x_G in log_probabilities(gap_G, log_nu))
     return Chances(win_G, draw_G)
@@ -94,7 +94,7 @@ def _rock_paper_scissors(rng: np.random.Generator, players: int) -> Scenario:
 
 def _disc(rng: np.random.Generator, players: int) -> Scenario:
     """Places players on a disc. A player does best against players who are a quarter turn ahead of
-    it. The farther out both players are, the more often it wins.
+    it. The farther both players are from the centre, the larger this advantage is.
     """
     angle_N, radius_N = rng.uniform(0.0, 2.0 * np.pi, players), np.sqrt(rng.random(players))
     x_N, y_N = radius_N * np.cos(angle_N), radius_N * np.sin(angle_N)
@@ -108,8 +108,8 @@ def _disc(rng: np.random.Generator, players: int) -> Scenario:
 
 
 def _blotto(rng: np.random.Generator, players: int) -> Scenario:
-    """Plays Colonel Blotto with five coins on three fields. Each player mixes the 21 ways to place
-    them.
+    """Plays Colonel Blotto with five coins on three fields. Each player draws from the 21 ways to
+    place the coins, with probabilities of its own.
     """
     coins = 5
     ways = itertools.product(range(coins + 1), repeat=3)
@@ -135,9 +135,10 @@ class Drift(Scenario):
     """
 
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
-    """Four numbers: a new learner's Elo, the Elo that it gains on average while its number of
-    matches grows by a factor of e, the standard deviation of this gain, and the number of matches
-    that it counts as having played before its first match.
+    """`START` is a new learner's Elo. `CLIMB` is the Elo that a learner gains on average while its
+    number of matches grows by a factor of e, and `WANDERING` is the standard deviation of this
+    gain. `SETTLING` is added to the number of matches, so that the first matches do not make up
+    many factors of e.
     """
     strength_N: Array
 
@@ -151,7 +152,7 @@ class Drift(Scenario):
         self.strength_N[len(BOTS) :] = self.START * LOGITS_PER_ELO
 
     def advance(self, learner: int, matches: int) -> None:
-        """Lets a learner learn from another `matches` matches."""
+        """Changes a learner's strength as `matches` further matches do."""
         before = self._played[learner]
         self._played[learner] += matches
         folds = math.log((self._played[learner] + self.SETTLING) / (before + self.SETTLING))

@@ -10,8 +10,8 @@ from league.gates import CandidateGate, GateState, VictimGate
 from league.stats.gates import Gate
 
 STAKES = 5.0
-"""Ratio of the largest margin to the mean margin that is assumed if the game states no largest
-margin. A match of the gate with a larger margin replaces the assumed largest margin.
+"""If the game states no largest payoff margin, a gate assumes that it is this many times the mean
+margin. If a match of the gate has a larger margin, the gate uses that margin instead.
 """
 
 
@@ -37,8 +37,9 @@ class GateRules:
     most: float | None = None
 
     def most_of(self, margins: Iterable[float]) -> float:
-        """Returns the margin from which on a result is certain to count, or 0 if all results count.
-        Results with smaller margins count with a probability (`league.stats.gates.gate.settled`).
+        """Returns the smallest margin with which a result is certain to count, or 0 if all results
+        count. A result with a smaller margin counts with a probability that is proportional to the
+        margin (`league.stats.gates.gate.settled`).
 
         Args:
             margins: the margins of the gate's matches.

@@ -176,8 +176,8 @@ class League:
 
     @property
     def sampling(self) -> MatchmakerSettings:
-        """Returns the settings by which new matches are drawn, which are `settings` with operators'
-        changes of the mixes.
+        """Returns the settings by which new matches are drawn. They are `settings` with the
+        operators' changes of mixes applied.
         """
         return self._policy[0]
 
@@ -225,7 +225,8 @@ class League:
 
         Raises:
             Quarantined: the worker is in quarantine.
-            Fenced: the worker has been started again since, or the game's rules have changed.
+            Fenced: a newer start of the worker has replaced this incarnation, or the game's rules
+                have changed.
             NotFound: there is no such incarnation.
         """
         row = self.current_incarnation(reader, number)
@@ -237,7 +238,8 @@ class League:
         """Returns an incarnation (start of a worker), which must be the worker's newest.
 
         Raises:
-            Fenced: the worker has been started again since, or the game's rules have changed.
+            Fenced: a newer start of the worker has replaced this incarnation, or the game's rules
+                have changed.
             NotFound: there is no such incarnation.
         """
         row = self.incarnation(reader, number)

@@ -14,14 +14,14 @@ EVENTS = ("worker_quarantined", "worker_released", "workers_disagree")
 
 
 class Quarantines:
-    """Keeps the workers in quarantine, and the workers whose results contradict those of another
-    worker.
+    """Keeps the workers in quarantine, and the workers whose results contradict another worker's
+    results.
 
     Attributes:
         out: for each worker in quarantine, the reason.
         torn: for each worker that contradicts another, the text of the event that says so.
-        watched_after: for each released worker, the position of the event that released it. Its
-            later results are compared with other workers' results again.
+        watched_after: for each released worker, the position of the event that released it. The
+            worker's results after this event are compared with other workers' results again.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:

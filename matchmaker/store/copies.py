@@ -1,4 +1,4 @@
-"""Copies a league's log, for a backup or as of an earlier moment."""
+"""Copies a league's log, as it is now (for a backup) or as it was at an earlier moment."""
 
 from __future__ import annotations
 

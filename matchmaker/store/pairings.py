@@ -44,8 +44,8 @@ def _counted(reader: Reader, rows: str, **values: Any) -> Pairings:
 
 
 class PairedResult(NamedTuple):
-    """Describes the result of a match of named players, which are played in pairs with a common
-    seed.
+    """Describes the result of a match of named players. Matches of named players are played in
+    pairs with a common seed.
     """
 
     ordinal: int

@@ -102,7 +102,7 @@ class AssignmentRow(NamedTuple):
     lease_state: str
     lease_deadline: float
     lease_limit: float
-    """Latest deadline that progress may move the lease to."""
+    """Latest deadline to which progress may extend the lease."""
     closed_at: float | None = None
     close_reason: str = ""
 

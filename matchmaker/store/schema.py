@@ -1,6 +1,6 @@
 """Defines the tables of a league's log.
 
-Never edit a released migration: add another one instead.
+Never edit a released migration: add a new migration instead.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlite_utils import Database, Migrations
 
 APPLICATION_ID = 0x4B756D69
-"""Marks a SQLite file as a Kumite league's ("Kumi")."""
+"""Marks a SQLite file as the log of a Kumite league. The bytes spell "Kumi"."""
 APPEND_ONLY = ("results", "lost_results", "events", "policies", "draws")
 
 migrations = Migrations("kumite-matchmaker")
@@ -126,5 +126,5 @@ def m001_league(db: Database) -> None:
         for name in APPEND_ONLY
         for change in ("update", "delete")
     ]
-    for statement in [*_TABLES.split(";\n"), *triggers]:  # a script would commit
+    for statement in [*_TABLES.split(";\n"), *triggers]:  # `executescript` would commit first
         db.execute(statement)

@@ -133,7 +133,7 @@ def locked(database: Path) -> int:
 
 
 class SqliteStore:
-    """Opens a log, and creates or migrates it.
+    """Opens a log. A missing log is created, and a log of an older version is migrated.
 
     The lock file lies next to the log's real path, so all symbolic links to a log share its lock.
 
@@ -328,7 +328,7 @@ class SqliteStore:
         """Runs an effect, waits until it is on disk, and returns its value.
 
         Concurrent calls share a commit, in order of arrival. An effect that raises leaves no trace
-        and does not affect the others.
+        and does not affect other calls.
         """
         pending = threading.Lock()  # faster than a Future
         pending.acquire()

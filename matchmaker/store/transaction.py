@@ -242,8 +242,8 @@ class Reader:
     def gate_matches(
         self, after: int, candidate: str, victim: str
     ) -> list[tuple[AssignmentRow, ResultRow | None]]:
-        """Returns a gate's matches against a victim with ordinals above `after`, in order of
-        assignment, each with its result or None.
+        """Returns a gate's matches against a victim, in order of assignment, each with its result
+        or None. Only matches with ordinals above `after` are returned.
         """
         leases = list(self._assignments(_GATE_MATCHES, after, *(candidate, victim) * 2))
         ordinals = json.dumps([lease.ordinal for lease in leases])
@@ -254,7 +254,9 @@ class Reader:
         return [(lease, results.get(lease.ordinal)) for lease in leases]
 
     def gate_match_count(self, after: int, candidate: str, victim: str) -> int:
-        """Returns the number of a gate's matches against a victim with ordinals above `after`."""
+        """Returns how many matches a gate has against a victim. Only matches with ordinals above
+        `after` count.
+        """
         count = f"SELECT count(*) FROM assignments {_GATE_MATCHES}"
         return int(self._db.execute(count, (after, *(candidate, victim) * 2)).fetchone()[0])
 
@@ -291,8 +293,8 @@ class Reader:
         Args:
             player, opponent, category: filters, "" for any.
             book: filter, None for any.
-            since: log position of the first result.
-            until: log position after the last result.
+            since: smallest log position of a result.
+            until: results at this log position and later are left out.
             limit: largest number of results.
         """
         rows = self.select(
@@ -511,8 +513,8 @@ class Transaction(Reader):
         )
 
     def renew_leases(self, deadline: float, limit: float, incarnation: int | None = None) -> None:
-        """Sets the deadlines and limits of all open leases, or only of an incarnation's. They may
-        become earlier than before.
+        """Sets the deadlines and limits of an incarnation's open leases, or of all open leases
+        (None). Deadlines and limits may become earlier than before.
         """
         self._db.execute(
             "UPDATE assignments SET lease_deadline = ?, lease_limit = ? "

@@ -73,7 +73,9 @@ def _copy(source: str, target: str) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    """Links a file of weights, which never changes, or copies it to another disk."""
+    """Links a file of weights, which never changes. On another disk, where a hard link is not
+    possible, the file is copied.
+    """
     try:
         os.link(source, target)
     except OSError:

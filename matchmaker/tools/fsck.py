@@ -100,8 +100,9 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
     """Checks every assignment against its draw.
 
     Yields:
-        A sentence for each kind of fault: an opponent that does not follow from the seed, named
-        players other than requested, or a candidate that was drawn before its gate admitted it.
+        A sentence for each kind of fault: an opponent that does not follow from the seed, a match
+        of named players that differs from the request, or a candidate that was drawn before its
+        gate admitted it.
     """
     wrong, unasked, early = [], [], []
     named: dict[int | None, Iterator[tuple[Any, ...]]] = {}
@@ -146,8 +147,8 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
 
 
 def _named(draw: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[Any, ...]]:
-    """Yields the matches that should follow from a request for named players, as `wrong_draws`
-    compares them. The sequence has no end.
+    """Yields the matches that should follow from a request for named players, in the form that
+    `wrong_draws` compares. The sequence has no end.
     """
     if draw is None:
         return

@@ -1,4 +1,6 @@
-"""Implements ``bin/league recompute``, which compares every book with the log."""
+"""Implements ``bin/league recompute``, which compares the ratings and payoffs that a matchmaker
+shows with the log.
+"""
 
 from __future__ import annotations
 
