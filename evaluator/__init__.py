@@ -1,7 +1,7 @@
 """The evaluator plays clean matches of a league's snapshots, and of any players on demand.
 
-Clean matches are matches between frozen players, in pairs: both matches of a pair have the same
-seed, and the players swap seats.
+In a clean match both players are frozen: their weights don't change. Clean matches are played in
+pairs. Both matches of a pair have the same seed, and the players swap seats.
 """
 
 from __future__ import annotations

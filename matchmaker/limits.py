@@ -16,7 +16,7 @@ DRAW_SECONDS = 0.5
 players takes 5 ms.
 """
 CALL_THREADS = 64
-"""Threads that answer synchronous calls."""
+"""Number of threads that answer synchronous calls."""
 TRANSFER_SECONDS = 600.0
 """Largest time in seconds that sending or receiving a blob may take."""
 UPLOAD_BYTES = 10**11

@@ -65,7 +65,9 @@ class Labels:
 
 
 class Points(NamedTuple):
-    """Rows of several matches, one match after another. `match_N` has the match's index by row."""
+    """Rows of several matches, one match after another. `match_N` has the index of each row's
+    match.
+    """
 
     x_ND: Floats
     match_N: NDArray[np.int64]
@@ -289,7 +291,8 @@ class Drift:
     Attributes:
         moved: root mean square distance between the mean latents of a match's two halves, divided
             by the root mean square distance between two moments drawn from all matches. 0 means
-            that latents stay the same, 1 that they move as far as possible.
+            that latents stay the same. 1 means that the two halves are as far apart as two random
+            moments.
         share: how lasting the changes are. Each match is cut into eighths, and each eighth has a
             mean latent. `share` is the share of the variance of these eight means that lies between
             the match's two halves. A single lasting change at half time gives 1. Eighths in random

@@ -61,8 +61,8 @@ def goals(plan: Plan, fit: Fit) -> Array:
     - which snapshots are the five best. For this, the ratings of the ten best are compared with the
       mean of the five best.
     - the newest snapshot's score against each held-out bot, and against the bot that the snapshot's
-      learner has to beat to end its stage. The row has the gap between the two ratings. Its weight
-      is larger if the score depends more strongly on the gap.
+      learner has to beat to end its stage. Such a goal is more important if the score depends more
+      strongly on the gap between the two ratings.
     """
     number = {name: n for n, name in enumerate(fit.names)}
     snapshots = [number[player.name] for player in plan.snapshots if player.name in number]

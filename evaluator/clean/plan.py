@@ -301,7 +301,8 @@ class Plan:
 
     def _first(self, player: Player) -> Batch | None:
         """Returns the first matches of a snapshot that are still missing. The number of a
-        snapshot's first matches is fixed, and all of its clean matches count, whoever the opponent.
+        snapshot's first matches is fixed. All of its clean matches count toward this number,
+        whoever the opponent.
         """
         missing = self._settings.first_matches - self._played[player.name]
         if missing <= 0:

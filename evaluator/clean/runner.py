@@ -160,7 +160,7 @@ class Evaluator:
         self._stall, self._learners_train = Pace(), True
         self._lane, self._lane_priority = ThreadPoolExecutor(1), (0, False)
         self._is_starved = self._has_rivals = False
-        # Frames that this process has played: the progress that keeps its leases alive.
+        # Frames that this process has played. Its leases are extended while this number grows.
         self._frames = self._rival_frames = 0
         self._rival_game: BatchedGame | None = None
         self._rival_play: tuple[BatchWork, Mapping[str, Player], Future[None]] | None = None

@@ -18,7 +18,9 @@ from league.rpc.client import MatchmakerClient
 REPORT_SECONDS = 1.0
 """Finished matches are reported at most this long after they end."""
 GATE_MATCHES = 32
-"""Matches of a gate that are played at once. Most gates are decided after some 130 matches."""
+"""Number of a gate's matches that are played at once. Most gates are decided after about 130
+matches.
+"""
 REFUSALS_IN_A_ROW = 3
 """The evaluator gives up after this many consecutive reports whose results were all refused."""
 _log = logging.getLogger("evaluator")

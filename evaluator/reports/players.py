@@ -36,8 +36,8 @@ PANELS = ("damage_ratio", "knockouts", "pickups", "reward")
 COLUMNS = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls", "pickups",
            "payoff", "reward", "seconds", "choices")  # fmt: skip
 ENOUGH = 20
-"""Number of matches against an opponent that are enough for the report. With fewer matches, the
-chart shows only means that have intervals, an ancestor is combined with its neighbours, and the
+"""Number of matches against an opponent that the report needs for its claims. With fewer matches,
+the chart shows only means that have intervals, an ancestor is combined with its neighbours, and the
 report does not claim that the player beats the opponent.
 """
 ERROR = 0.05 / 3

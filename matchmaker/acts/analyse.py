@@ -21,7 +21,9 @@ from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
 
 FIRST_MATCHES = 200
-"""Clean matches that the first analysis needs. With fewer, ratings are too uncertain."""
+"""Number of clean matches that the first analysis needs. With fewer matches, ratings are too
+uncertain.
+"""
 GROWTH = 1.1
 """Factor by which the number of clean matches must grow before the next analysis."""
 

@@ -32,7 +32,9 @@ from matchmaker.store.transaction import Transaction
 MAX_OPEN = 100
 MAX_MATCHES = 100_000
 MAX_PAIRS = 256
-"""Largest number of pairs of players in an evaluation. A mixture counts as its members."""
+"""Largest number of pairs of players in an evaluation. Each member of a mixture is in pairs of its
+own.
+"""
 
 
 def request_evaluation(

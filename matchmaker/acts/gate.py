@@ -57,19 +57,20 @@ from matchmaker.state.league import League
 from matchmaker.store.transaction import Reader, Transaction
 
 LIMIT = 2000
-"""Matches against a victim, or pairs with a member, after which a gate ends undecided.
+"""Number of results against a victim after which a gate ends undecided. A result is a match in the
+gate of an exploiter's candidate, and a pair of matches in the gate of a main's candidate.
 
 Most gates take 130 matches or 270 pairs. Hardly any candidate that is as strong as the test's
-alternative hypothesis takes 2,000. In a game with payoffs the limit applies to the results that
-count, and up to `PLAYED * LIMIT` may be played.
+alternative hypothesis takes 2,000. In a game with payoffs only some results count. There the limit
+applies to the results that count, and up to `PLAYED * LIMIT` results may be played.
 """
 PLAYED = 5
 """Factor by which a gate's matches may exceed the limit in a game with payoffs. Matches with small
 stakes seldom count there.
 """
 FEWEST_FAILURES = 32
-"""A gate ends undecided if at least this many of its matches failed, and if more matches failed than
-have a result.
+"""A gate ends undecided if at least this many of its matches failed, and if the failed matches
+outnumber the matches with a result.
 """
 
 

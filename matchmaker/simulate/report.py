@@ -28,7 +28,7 @@ correct sampler fails each of these tests with a probability of 1 in 10,000.
 FEWEST = 5.0
 """Cells with a smaller expected number of matches are combined."""
 PAIRS = 20_000
-"""Pairs of players on which ratings are compared with the truth."""
+"""Number of pairs of players for which ratings are compared with the truth."""
 CERTAIN_GAMES = 1e9
 """Number of games after which the posterior of a win probability equals the truth."""
 _TENTHS = 10

@@ -137,8 +137,8 @@ class Drift(Scenario):
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
     """`START` is a new learner's Elo. `CLIMB` is the Elo that a learner gains on average while its
     number of matches grows by a factor of e, and `WANDERING` is the standard deviation of this
-    gain. `SETTLING` is added to the number of matches, so that the first matches do not make up
-    many factors of e.
+    gain. `SETTLING` is added to the number of matches, so that a learner's first matches do not
+    change its Elo too much.
     """
     strength_N: Array
 

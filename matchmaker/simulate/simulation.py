@@ -45,7 +45,7 @@ GAMES_A_PAIRING = 4
 BOT_SHARE = 0.3
 """Share of the clean matches against a bot. The others are between two snapshots."""
 STEPS_A_MATCH = 460
-"""Learner steps of a match, as in matches of brawl."""
+"""Learner steps per match. A match of brawl takes about as many."""
 APART_STEPS = 2_000_000
 """Learner steps between two snapshots. Snapshots closer to each other would be too similar."""
 GROWN = 3.0

@@ -34,7 +34,8 @@ _BATCH = 8192
 
 
 class Books:
-    """Keeps the ratings and payoffs of all books, up to a result and an event of the log.
+    """Keeps the ratings and payoffs of all books, as they are after a result and an event of the
+    log.
 
     `climb` counts the learners' training matches against opponents whose weights don't change. A
     match counts for the last snapshot that the learner had frozen before the match ended ("main@0"

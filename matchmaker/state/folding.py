@@ -23,7 +23,7 @@ from matchmaker.store.transaction import Reader
 VERSION = 10
 """Version of the folds. Raise it when folding changes: folds of other versions are ignored."""
 EVERY = 30_000
-"""Number of new results after which a fold is due. To fold them takes about three seconds."""
+"""Number of new results after which a fold is due. Folding them takes about three seconds."""
 FEWEST = 1_000
 """A stopping matchmaker stores a fold if there are at least this many new results."""
 KEPT = 8

@@ -16,12 +16,12 @@ GATE = "gate"
 
 
 def checksum(values: Iterable[Any]) -> int:
-    """Returns the checksum of a row's values, as SQLite gives them back."""
+    """Returns the checksum of a row's values, which must be in the stored form (`as_stored`)."""
     return zlib.crc32("\x1f".join(map(str, values)).encode())
 
 
 def as_stored(row: Iterable[Any]) -> tuple[Any, ...]:
-    """Returns a row's values as SQLite gives them back."""
+    """Returns a row's values in their stored form: the form in which SQLite returns them."""
     return tuple(
         [value if type(value) is str or type(value) is int else _number(value) for value in row]
     )
