@@ -12,7 +12,7 @@ from league.agent.perceptron import PERCEPTRON, PerceptronConfig, PerceptronNetw
 from league.errors import DataCorrupt
 
 AGENT = "agent"
-"""The league's own architecture, and the default if a card names none."""
+"""The league's own architecture. A card that names no architecture means this architecture."""
 ARCHITECTURES: Mapping[str, tuple[type[Any], type[Any]]] = {
     AGENT: (AgentConfig, AgentNetwork),
     PERCEPTRON: (PerceptronConfig, PerceptronNetwork),

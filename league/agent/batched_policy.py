@@ -2,9 +2,9 @@
 
 Seats that the same snapshot plays form a group. Groups of similar size and the same architecture
 run as a stack: a single forward pass, in which each group is padded to the same number of rows. A
-group gets at most twice as many rows as it has seats, plus `SMALLEST`. It gets more if this padding
-costs less than another forward pass. Each row of a stack's weight matrix holds the weights of a
-snapshot.
+group is padded to at most twice its number of seats, plus `SMALLEST`. It is padded further only if
+the padding costs less than another forward pass. Each row of a stack's weight matrix holds the
+weights of a snapshot.
 
 Besides snapshots, seats may be played by the live network (which a learner trains) and by rivals
 (other people's agents, which run in their own processes).
@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     from league.agent.rivals import RivalSeats
 
 LIVE = "live"
-"""Used instead of a digest for the network given to `set_live`. Every `act` reads its weights."""
+"""Stands for the network given to `set_live`, instead of a digest. Each `act` uses the network's
+current weights.
+"""
 SMALLEST = 4
 PADDING = 12_000_000
-"""Groups are merged if the padding that this needs, in rows times weights of a network, is at most
-this large. Computing such padding takes as long as launching another forward pass (0.5 ms).
+"""Two stacks are merged if this adds at most so much padding, in padding rows times weights per
+network. This much padding takes as long as launching another forward pass (0.5 ms).
 """
 
 Loader = Callable[[str], PlayingNetwork]
@@ -55,8 +57,9 @@ _Frozen = tuple[NetworkConfig, Tensor]
 class _Batch:
     """Describes a forward pass.
 
-    `seats` has the seat of each row, model by model. A padding row has the number `num_seats`.
-    `state` has the states of the rows. It is None before the first pass, and after `_write_back`.
+    `seats` has the number of the seat of each row, model by model. For a padding row the number is
+    `num_seats`. `state` has the states of the rows. It is None before the first pass, and after
+    `_write_back`.
     """
 
     network: PlayingNetwork
@@ -70,8 +73,8 @@ class BatchedPolicy:
 
     Args:
         num_seats: number of seats, S.
-        load: digest → network. `seat` calls `load` for a digest that is not in memory. If `load`
-            raises an error, `seat` raises it too, and the seat stays unchanged.
+        load: returns the network for a digest. `seat` calls `load` for a digest that is not in
+            memory. If `load` raises an error, `seat` raises it too, and the seat stays unchanged.
         seed: seed of the random numbers that draw actions. They differ from the random numbers of a
             learner with the same seed. All seats draw at every `act`, so a seat's draws do not
             depend on the other seats.
@@ -152,8 +155,8 @@ class BatchedPolicy:
             greedy: whether a snapshot takes the likeliest action instead of sampling.
 
         Raises:
-            InvalidInput: `digest` is `LIVE` but no live network is set, or the network's actions
-                are not the actions of this policy.
+            InvalidInput: `digest` is `LIVE` but no live network is set, or the network's kind or
+                number of actions differs from this policy's.
         """
         if self._rivals is not None and digest != LIVE and self._rivals.has(digest):
             self.vacate(index)
@@ -243,7 +246,7 @@ class BatchedPolicy:
         if self._batches is None:
             self._batches = self._plan()
         obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self.device)
-        # Padding rows read and write row S: an observation of zeros, and a state without a seat.
+        # Padding rows read and write row S, whose observation is zero and whose state is no seat's.
         obs_SO = torch.cat([obs_SO, obs_SO.new_zeros(1, obs_SO.shape[1])])
         shape = (self.num_seats + 1, self._action_size)
         logits_SA = torch.full(shape, -torch.inf, device=self.device)
@@ -273,8 +276,8 @@ class BatchedPolicy:
             "rivals": {} if self._rivals is None else {**self._rivals.digests},
             "greedy": self._greedy_S1.clone(),
             "generator": self._generator.get_state(),
-            # Members are saved in the order of their rows, so that products after a resume are bit
-            # for bit the same.
+            # Members are saved in the order of their rows, so that the matrix products after a
+            # resume give the same bits.
             "stacks": [
                 [config.to_dict(), size, list(stack.members)]
                 for (config, size), stack in self._stacks.items()
@@ -290,7 +293,7 @@ class BatchedPolicy:
         """Continues from a state that `save` returned, and loads the seated snapshots. Rivals
         continue without memory of their matches.
 
-        If the live network plays a seat, it must have been set before.
+        If the live network plays a seat, call `set_live` first.
 
         Raises:
             DataCorrupt: the state has another number of seats.
@@ -446,7 +449,7 @@ class BatchedPolicy:
 class NetworkStack:
     """Runs M networks in a single batched `step`, with inputs and outputs `[M, G, ...]`.
 
-    `members` has the digests of the snapshots whose weights are in the first rows of `weights_MP`.
+    The first rows of `weights_MP` hold the weights of the snapshots whose digests are in `members`.
     The other rows are spare. When members change, only the changed rows are copied, unless the
     matrix has to be resized.
     """

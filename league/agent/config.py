@@ -91,7 +91,7 @@ class AgentSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkConfig:
-    """Holds the sizes from which a network can be built. They are checked at creation.
+    """Holds the sizes from which a network can be built. The constructor checks them.
 
     Raises:
         ConfigError: a size can't be used.
@@ -104,7 +104,9 @@ class NetworkConfig:
     KINDS: ClassVar[Mapping[str, Collection[str]]] = {"action_kind": (KEYS, CHOICE)}
     """The allowed values of some fields, by field."""
     REMOVED: ClassVar[Mapping[str, Any]] = {}
-    """Fields that only older cards have, each with the only value that can still be loaded."""
+    """Former fields that the cards of older snapshots still have. A card with any other value than
+    the value given here can't be loaded.
+    """
 
     observation_size: int
     action_size: int
@@ -127,7 +129,7 @@ class NetworkConfig:
                 )
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns plain values for a card."""
+        """Returns the sizes as plain values, for a snapshot's card."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -154,7 +156,9 @@ class NetworkConfig:
 
 
 def _tuple_of(values: list[Any]) -> tuple[Any, ...]:
-    """Turns whole numbers, and lists of them, into tuples. Raises `TypeError` or `ValueError`."""
+    """Turns a list of whole numbers, or a list of such lists, into tuples. Raises `TypeError` or
+    `ValueError`.
+    """
     return tuple(tuple(map(int, x)) if isinstance(x, list) else int(x) for x in values)
 
 

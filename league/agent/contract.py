@@ -1,10 +1,11 @@
-"""Defines the interface of every architecture: a network that plays step by step.
-
-The weights of several networks can be stacked, so that one step computes all of these networks.
+"""Defines `PlayingNetwork`, the interface that the networks of all architectures implement.
 
 A new architecture consists of a `NetworkConfig` and a `PlayingNetwork`, and needs an entry in
-`league.agent.architectures`. `league.agent.batched_policy` can stack networks that are made of the
-layers in `league.agent.layers` and of plain parameters.
+`league.agent.architectures`.
+
+`league.agent.batched_policy` stacks the weights of several networks, so that a single `step` runs
+all of them. For this, a network may only use the layers in `league.agent.layers` and plain
+parameters.
 
 Shape suffixes: B matches, O observation, A keys, H memory, D width. L, S, P and E are as in
 `league.agent.encoder`.
@@ -22,16 +23,18 @@ from league.agent.config import NetworkConfig
 
 
 class AgentState(NamedTuple):
-    """Holds the past that a step needs, batch first. Zeros mean an empty history.
+    """Holds everything that a network remembers from earlier steps.
 
-    A part that an architecture doesn't use has width 0.
+    The first axis of each tensor is the batch. Zeros mean an empty history. A part that an
+    architecture doesn't use has width 0.
 
     Attributes:
-        layers_BLSE: keys and values of each encoder layer's last `span - 1` entries.
-        pool_BPE: the encoder's last `pool - 1` outputs, in the form that the pooling reads.
+        layers_BLSE: attention keys and values of the last `span - 1` entries, for each encoder
+            layer.
+        pool_BPE: the encoder's last `pool - 1` outputs, as `Pooling.describe` maps them.
         age_B: number of entries of the episode so far, int64.
         h_BH: the LSTM's output.
-        c_BH: the LSTM's cell.
+        c_BH: the LSTM's cell state.
     """
 
     layers_BLSE: Tensor
@@ -49,7 +52,7 @@ class StepOutput(NamedTuple):
 
 
 class PlayingNetwork(nn.Module, ABC):
-    """Plays step by step. If the weights of M networks are stacked as `[M, ...]`, `step` takes
+    """Decides step by step. If the weights of M networks are stacked as `[M, ...]`, `step` takes
     inputs `[M, G, ...]`: G rows for each network.
     """
 
@@ -62,13 +65,15 @@ class PlayingNetwork(nn.Module, ABC):
 
     @abstractmethod
     def initial_state(self, batch: int) -> AgentState:
-        """Returns the state of `batch` rows before any entry, all zero, on the network's device."""
+        """Returns the state before the first step: all zero, for `batch` rows, on the network's
+        device.
+        """
 
     @abstractmethod
     def step(
         self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
     ) -> StepOutput:
-        """Makes a decision in each row.
+        """Makes a decision for each row of the batch.
 
         Args:
             obs_BO: observations.

@@ -3,13 +3,14 @@
 Both vectors are read from the past by attention. For the strategy latent the query is a learned
 constant. For the conditioned context the query is computed from the player's own observation.
 
-The streaming encoder uses causal local attention, so an entry is encoded once and then reused. Each
-layer attends to the `span` newest entries with a learned relative bias (no absolute positions), and
-the pooling reads the last `pool` outputs. As a result, an entry's influence ends after exactly `1 +
+At each step, the part of the observation that describes the opponent becomes an entry. The
+streaming encoder uses causal local attention, so an entry is encoded once and then reused. Each
+layer attends to the `span` newest entries with a learned relative bias (no absolute positions). The
+pooling reads the last `pool` outputs. As a result, an entry's influence ends after exactly `1 +
 layers (span - 1) + (pool - 1) = sequence_length` entries.
 
 Shape suffixes: X rows (history and steps), T steps, B matches, E entry width, D width, L layers, S
-slots of a ring, P pooled outputs, h heads, N columns (rows·B).
+slots of a ring buffer, P pooled outputs, h heads, N columns (rows·B).
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ class Pooling(nn.Module):
     """Attends to the last P outputs twice: with a learned query, and with a query from the player's
     own observation.
 
-    The learned query is the same for every input. So the product of query and key is just a learned
-    linear score for each head, and no keys have to be computed for it. Each output is *described*
-    once, as `[scores h | values D | conditioned keys D | conditioned values D]`, and `step` caches
-    the description.
+    The learned query is the same for every input. So the product of this query and a key is just a
+    learned linear score for each head, and the keys themselves are never computed. A layer
+    *describes* each output by a vector `[scores h | values D | conditioned keys D | conditioned
+    values D]`. `step` caches these vectors, so that each output is described only once.
     """
 
     def __init__(self, config: AgentConfig) -> None:

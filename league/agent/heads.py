@@ -1,8 +1,8 @@
-"""Maps the memory to actions and values, with distributions over keys or legal choices.
+"""Maps the LSTM's output to actions and values, with distributions over keys or legal choices.
 
 Actions of both kinds are uint8 `[..., A]` of zeros and ones.
 
-Shape suffixes: A keys or choices, H memory width.
+Shape suffixes: A keys or choices, H width of the LSTM.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from league.games.exact import Histories
 def answers(
     network: PlayingNetwork, asked: Histories, *, greedy: bool = False
 ) -> NDArray[np.float64]:
-    """Plays each history from its first frame, as the agent plays a match: with an empty memory.
+    """Plays each history from its first frame. As in a match, the agent begins with empty memory.
 
     Args:
         network: the agent.
@@ -26,7 +26,7 @@ def answers(
         greedy: whether the agent takes the likeliest choice instead of sampling at temperature 1.
 
     Returns:
-        The policy at each history's last frame, `[K, A]`.
+        The action probabilities at each history's last frame, `[K, A]`.
     """
     count, frames, _ = asked.observations_KTO.shape
     device = network.device

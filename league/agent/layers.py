@@ -1,16 +1,19 @@
-"""Defines layers that can also run many networks in a single product, and attention over windows of
-rows.
+"""Defines layers that can also run many networks in a single matrix product, and attention over
+windows of rows.
 
 With plain weights the layers are `nn.Linear` and `nn.LayerNorm`. If `league.agent.batched_policy`
 replaces the weights with stacks `[M, ...]`, the same code takes inputs `[M, G, ...]`: M models with
 G rows each.
 
-The window products at the end of this module multiply each row with the row's own window of earlier
-rows, for all rows at once and without copying windows. Their operands are feature-major: `x [h, d,
-N]` with N = rows·B columns, row after row. The entries of the row that is `s` rows earlier begin
-`s·B` columns earlier. Thus a slot of the window is a contiguous slice for all rows, and memory and
-work are linear in the number of rows. The products are each other's gradients (`k_s` is k's slice
-for slot s, where 0 is the oldest slot and S-1 the row itself):
+In the window products at the end of this module, each row (a time step) has a window of S slots:
+the S-1 rows before it and the row itself. The products compute all rows at once and copy no window.
+Their operands are feature-major, `x [h, d, N]`. The N = rows·B columns are ordered by row, with B
+columns (matches) per row, so the row that is `s` rows earlier begins `s·B` columns earlier. For all
+rows together, a slot of the window is therefore a contiguous slice. Memory and work are linear in
+the number of rows.
+
+The gradients of `scores` and of `mix` consist of the other two products. Here `k_s` is the slice of
+k for slot s. Slot 0 is the oldest, and slot S-1 is the row itself.
 
     scores(q, k)[s] = Σ_d q · k_s     mix(w, v) = Σ_s w[s] · v_s     scatter(w, x)_s += w[s] · x
 
@@ -85,7 +88,7 @@ def glorot(layer: Linear, gain: float = 1.0) -> Linear:
 
 
 def embedding(inputs: int, width: int) -> Linear:
-    """Makes a layer from entries to features, with biases that are not zero.
+    """Makes the layer that maps entries to features. Its biases are random instead of zero.
 
     With zero biases, an entry of zeros (in a game whose opponent shows nothing yet) would reach the
     layer norms as zeros. The derivative of a layer norm at zero is 1/sqrt(eps), and over several
@@ -122,8 +125,8 @@ def mix(weights: Tensor, v: Tensor) -> Tensor:
 
 
 def empty_slots(age: Tensor, slots: int) -> Tensor:
-    """Returns 0 for slots with an entry of this episode and -inf for empty slots:
-    `[..., slots, 1]`.
+    """Returns a bias for attention scores, `[..., slots, 1]`: 0 for slots with an entry of this
+    episode, and -inf for empty slots.
 
     Args:
         age: number of entries of the episode so far, including the current entry, `[...]`.
@@ -195,7 +198,7 @@ class _WindowMix(torch.autograd.Function):
 
 
 def window_scores(q_hdN: Tensor, k_hdK: Tensor, slots: int, stride: int) -> Tensor:
-    """Returns `Σ_d q · k_s` for every slot, `[S, h, N]`. `stride` is B, the columns of a row."""
+    """Returns `Σ_d q · k_s` for every slot, `[S, h, N]`. `stride` is B, the columns per row."""
     scores: Tensor = _WindowScores.apply(q_hdN, k_hdK, slots, stride)
     return scores
 
@@ -207,12 +210,14 @@ def window_mix(weights_ShN: Tensor, v_hdK: Tensor, stride: int) -> Tensor:
 
 
 def feature_major(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
-    """Computes the linear map `W x + b`, laid out by feature, `[E, N]`, in the weights' dtype."""
+    """Computes `W x + b` in the weights' dtype. The result is feature-major, `[E, N]`."""
     return torch.addmm(bias_E.unsqueeze(1), weight_ED, x_ND.t()).to(weight_ED.dtype)
 
 
 def last_columns(x_EK: Tensor, columns: int) -> Tensor:
-    """Returns the last `columns` columns. Missing columns are zeros in front, for masked slots."""
+    """Returns the last `columns` columns. If there are fewer, it puts zeros in front, which only
+    masked slots read.
+    """
     missing = columns - x_EK.shape[-1]
     if missing > 0:
         return torch.nn.functional.pad(x_EK, (missing, 0))

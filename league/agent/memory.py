@@ -43,7 +43,8 @@ class Memory(nn.Module):
         ):
             nn.init.orthogonal_(block)
         nn.init.zeros_(self.input.bias)
-        # An open forget gate keeps the past already in the first update (Jozefowicz et al. 2015).
+        # With an open forget gate, the LSTM remembers the past from the first update on
+        # (Jozefowicz et al. 2015).
         nn.init.ones_(self.input.bias.detach()[width : 2 * width])
 
     def step(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -95,11 +96,11 @@ def _unroll_in_kernel(
 ) -> tuple[Tensor, Tensor]:
     """Unrolls with torch's LSTM.
 
-    That LSTM doesn't know about episodes. So in each row (match), a step is inserted before each
-    start of an episode, and steps are appended until all rows have L steps. The LSTM also gets two
-    inputs that are 0 except at these steps, where one of them is 1 and saturates gates. An inserted
-    step has i = f = 0, so that c = 0 and h = o tanh(0) = 0. An appended step has i = 0 and f = 1,
-    so that the last c stays. All of this is exact, including the gradients.
+    Torch's LSTM can't clear its state where an episode starts. So in each match, this function
+    inserts a step before each later start of an episode, and appends steps until all matches have L
+    steps. Two additional inputs of the LSTM mark the inserted and the appended steps, and saturate
+    gates there. An inserted step has i = f = 0, so that c = 0 and h = o tanh(0) = 0. An appended
+    step has i = 0 and f = 1, so that the last c stays. Outputs and gradients are exact.
 
     Returns:
         The outputs `[T, B, H]` and the last c.
@@ -141,8 +142,8 @@ def _in_torchs_order(gates: Tensor) -> Tensor:
 
 
 class _Unroll(torch.autograd.Function):
-    """Computes the recurrence with a hand-written gradient, which needs a third of the calls per
-    step that autograd needs.
+    """Computes the recurrence with a hand-written gradient. It needs only a third as many calls per
+    step as autograd.
 
     Everything that does not depend on the previous step (input products, factors of derivatives,
     gradients of weights) is computed for all T steps at once.
@@ -228,8 +229,8 @@ class _Unroll(torch.autograd.Function):
 def _derivatives(gates: Tensor, c_tm1: Tensor, h: Tensor, tanh_c: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the derivatives with respect to the gates' pre-activations, and ∂h_t/∂c_t.
 
-    For i, f and g these are derivatives of c_t, and for o of h_t. The formulas use σ' = σ - σ² and
-    tanh' = 1 - tanh².
+    For the gates i, f and g, it returns the derivatives of c_t. For the gate o, it returns the
+    derivative of h_t. The formulas use σ' = σ - σ² and tanh' = 1 - tanh².
     """
     width = h.shape[-1]
     i, _, o, g = gates.split(width, -1)

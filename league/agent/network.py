@@ -26,7 +26,7 @@ from league.agent.memory import Memory
 from league.games.base import KEYS
 
 WAVES: Final = (1, 2, 4, 8)
-"""For each wave, the number of half periods between the positions 0 and 1."""
+"""Frequencies of the sines and cosines: the number of half periods between positions 0 and 1."""
 ID_WIDTH: Final = 16
 """Width of the embedding of an id."""
 
@@ -155,9 +155,9 @@ class AgentNetwork(PlayingNetwork):
             h_BH: the LSTM's output before row `prefix`.
             c_BH: the LSTM's cell before row `prefix`.
             time_left_TB: remaining share of the match, which only the critic sees.
-            prefix: number of rows of history, at most `config.context`. With fewer rows, the first
-                of the T steps see less history here than they saw in `step`, if their episode began
-                before the first row.
+            prefix: number of rows of history, at most `config.context`. With a smaller `prefix`,
+                the first of the T steps may see less history than they saw in `step`. This happens
+                if their episode began before the first row.
         """
         obs_XBO = obs_XBO[..., : self.config.observation_size]
         pooled = self.encode(obs_XBO, starts_XB, prefix)
@@ -169,7 +169,7 @@ class AgentNetwork(PlayingNetwork):
         return UnrollOutput(self.actor(h_TBH), value_TB, h, c, pooled.latent)
 
     def encode(self, obs_XBO: Tensor, starts_XB: Tensor, prefix: int) -> Pooled:
-        """Returns what the encoder reads from the past at the last T rows, with attention weights.
+        """Returns latent, context and attention weights at the last T rows.
 
         Args:
             obs_XBO: X = prefix + T observations.

@@ -6,8 +6,8 @@ it is the architecture of sb3-contrib's MlpLstmPolicy.
     both players now ─┬─ (LSTM) ─ policy layers → logits of the keys
                       └─ (LSTM) ─ value layers  → value
 
-With the weights of such a policy, the network gives the same numbers. A policy that was trained
-with plain Stable-Baselines3 can therefore play in the league like any other member
+With the weights of such a policy, this network computes the same outputs as the policy. A policy
+that was trained with plain Stable-Baselines3 can therefore play in the league like any other member
 (`learner.sb3.publish`).
 
 Shape suffixes: B matches, O observation, A keys, H memory.
@@ -79,7 +79,7 @@ class TorchLSTM(nn.Module):
     """Computes a step of torch's `nn.LSTM` with the same parameters. It also works with stacked
     weights.
 
-    `league.agent.memory.Memory` has another order of gates, and a single bias.
+    `league.agent.memory.Memory` orders its gates differently, and has only a single bias.
     """
 
     def __init__(self, inputs: int, width: int, layers: int) -> None:

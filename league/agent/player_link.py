@@ -134,7 +134,7 @@ class Link:
             yield answer(seat, own, self._why or failures.get(seat, ""))
 
     def rest(self) -> None:
-        """Keeps the stream open."""
+        """Sends an empty request, so that the stream stays open."""
         for _ in self.answers(Request([], [], [], np.zeros((0, 0)))):
             pass
 

@@ -24,13 +24,13 @@ from league.runs.blobs import BlobFolder, BlobKind
 from league.runs.files import open_file
 
 LINK = "player.json"
-"""If a rival runs elsewhere, its bundle has only this file, with the rival's address
-(`player_link.py`).
+"""Name of the file with the address of a rival that runs elsewhere and is reached over gRPC
+(`player_link.py`). The rival's bundle has no other file.
 """
 MODELS = (".zip", ".onnx")
 """File name endings of models that `rival_model.py` can play."""
 MOST_FILES, MOST_BYTES = 1000, 64 << 20
-"""Largest number and total size of a bundle's files."""
+"""Largest number of files in a bundle, and their largest total size in bytes."""
 TOO_MUCH = f"it wrote over {2 * MOST_FILES:,} files or {2 * MOST_BYTES:,} bytes"
 LOOK_SECONDS = 2.0
 """Seconds between two checks of how much a process has written."""
@@ -42,8 +42,8 @@ def pack(path: Path, most_bytes: int | None = None) -> bytes:
     Hidden files and `__pycache__` are left out.
 
     Args:
-        path: a Python file, a folder with `my_agent.py` or a zip file of it, or a model of
-            Stable-Baselines3 (.zip) or ONNX.
+        path: a Python file, a folder with `my_agent.py`, a zip file of such a folder, or a model
+            of Stable-Baselines3 (.zip) or ONNX.
         most_bytes: largest total size of the files, instead of `MOST_BYTES`.
 
     Raises:
@@ -70,7 +70,7 @@ def pack(path: Path, most_bytes: int | None = None) -> bytes:
                 return pack(Path(folder), most_bytes)
         player = Path(__file__).with_name("rival_model.py")
         found = {FILE: player, f"model{path.suffix}": path}
-        if (weights := path.with_name(f"{path.name}.data")).is_file():  # of a large ONNX model
+        if (weights := path.with_name(f"{path.name}.data")).is_file():  # a large ONNX model
             found[weights.name] = weights
     else:
         found = {FILE: path}
@@ -91,7 +91,7 @@ def pack(path: Path, most_bytes: int | None = None) -> bytes:
 
 
 def packed(path: Path, most_bytes: int | None = None) -> bytes:
-    """Makes a bundle like `pack`. In a zip file the agent may also be in a folder.
+    """Makes a bundle like `pack`. A zip file may also have `my_agent.py` in a folder inside.
 
     Raises:
         InvalidInput: as for `pack`, or the zip file is damaged or has no agent.
@@ -145,7 +145,7 @@ def link(address: str, game: str, version: str, token_file: Path | None, tls: Pa
 
 
 def digest_of(bundle: bytes) -> str:
-    """Returns a bundle's digest, by which it is trusted and stored."""
+    """Returns a bundle's SHA-256 digest. Bundles are stored and trusted by their digests."""
     return hashlib.sha256(bundle).hexdigest()
 
 
@@ -159,8 +159,11 @@ def is_link(bundle: bytes) -> bool:
 
 
 def unpack(bundle: bytes, folder: Path, most_bytes: int | None = None) -> None:
-    """Writes a bundle's files into `folder`. Raises `DataCorrupt` for a bundle that `pack` can't
-    have made with the same `most_bytes`.
+    """Writes a bundle's files into `folder`.
+
+    Raises:
+        DataCorrupt: the bundle is damaged, exceeds the limits (`MOST_FILES`, `most_bytes`), lacks
+            `my_agent.py`, or names files outside its folder.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(bundle)) as files:

@@ -34,17 +34,17 @@ NICE = 5
 REASON = 300
 """Largest size of the text that says why an agent failed, in bytes."""
 REQUEST = struct.Struct("=4I")
-"""The numbers of seats that end, begin and see, and the size of an observation."""
+"""The header of a request: how many seats end, how many begin and how many see, and how many
+numbers an observation has.
+"""
 ANSWER = struct.Struct(f"=I10sB{REASON}s")
-"""A seat, its keys (0 or 1), whether it failed, and the reason."""
+"""An answer: the seat, its ten keys (bytes 0 or 1), whether its agent failed, and the reason."""
 MEMORY_BYTES = 8 << 30
 FRAMES = 4
-"""A reason (the text that says why an agent failed) lists at most this many locations in the
-rival's files.
-"""
+"""Largest number of locations in the rival's files that the reason of a failure lists."""
 LIMITS = {
     resource.RLIMIT_CORE: 0,
-    resource.RLIMIT_FSIZE: 1 << 20,  # bytes of each file that it writes
+    resource.RLIMIT_FSIZE: 1 << 20,  # bytes of each file that the process writes
     resource.RLIMIT_NOFILE: 256,
 }
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
@@ -70,7 +70,7 @@ BARRED: Mapping[str, Callable[[], object]] = {
     "the network": lambda: socket.socket().close(),
 }
 """The things that a rival may not reach, each with a function that tries to reach it."""
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # Landlock's calls
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # Landlock's system calls
 READ, WRITE, OF_FILES = 0b1101, 0b110, 0b111 | 1 << 14
 """Landlock rights. `READ` allows execution, reading and listing, and `WRITE` allows reading and
 writing. `OF_FILES` has all rights that apply to files.
@@ -139,7 +139,7 @@ def _libc() -> Any:
 
 
 def _filter_calls() -> bool:
-    """Makes the kernel refuse system calls (seccomp). Returns False if it can't do this."""
+    """Makes the kernel refuse the forbidden system calls (seccomp). Returns False if it can't."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
     load, equal, has, done = 0x20, 0x15, 0x45, 0x06  # BPF: ld, jeq, jset, ret
@@ -149,14 +149,14 @@ def _filter_calls() -> bool:
     code = [(load, 0, 0, machine), (equal, 1, 0, MACHINE), (done, 0, 0, kill), (load, 0, 0, number)]
     for call in FORBIDDEN.values():
         code += [(equal, 0, 1, call), refuse]
-    code += [(equal, 0, 1, CLONE3), (done, 0, 0, errno | 38)]  # ENOSYS: then libc calls clone
+    code += [(equal, 0, 1, CLONE3), (done, 0, 0, errno | 38)]  # after ENOSYS, libc calls clone
     # The process may start threads (CLONE_THREAD), but no other processes.
     code += [(equal, 0, 4, CLONE), (load, 0, 0, first), (has, 1, 0, 0x10000), refuse]
     code += [(done, 0, 0, allow)]
     for call in OWN_PROCESS.values():
         code += [(equal, 0, 4, call), (load, 0, 0, first), (equal, 1, 0, os.getpid()), refuse]
         code += [(done, 0, 0, allow)]
-    # The process may read limits (a call without a new value), but not set them.
+    # The process may read its limits (a call without a new value), but may not set them.
     code += [(equal, 0, 6, PRLIMIT), (load, 0, 0, third), (equal, 0, 3, 0)]
     code += [(load, 0, 0, third + 4), (equal, 0, 1, 0), (done, 0, 0, allow), refuse]
     code += [(done, 0, 0, allow)]
@@ -172,7 +172,7 @@ def _filter_calls() -> bool:
 
 def reason_of(error: BaseException, folder: str) -> str:
     """Returns an error's type and message, and the locations in the rival's files that led to it,
-    innermost first. Paths of this machine are shortened to their ends.
+    innermost first. The paths omit the rival's own folder and the folders of Python.
     """
     words = " ".join("".join(traceback.format_exception_only(error)).split())
     places = [(one.filename, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
@@ -260,13 +260,14 @@ class Agents:
 
 
 def answer(seat: int, keys: bytes = b"", reason: str = "") -> bytes:
-    """Returns the answer of a seat. A reason means that the seat has failed."""
+    """Packs the answer of a seat. If there is a reason, the answer says that the agent failed."""
     return ANSWER.pack(seat, keys, bool(reason), reason.encode("utf-8", "replace"))
 
 
 def barred() -> list[str]:
-    """Tries everything in `BARRED`, in a process that is confined like a rival's. Returns what the
-    kernel refuses.
+    """Tries to reach each thing in `BARRED`, and returns those that the kernel refuses.
+
+    The caller must have confined this process like the process of a rival.
     """
     found = []
     for words, attempt in BARRED.items():
@@ -278,8 +279,8 @@ def barred() -> list[str]:
 
 
 def check(parent: str, checkout: str) -> None:
-    """Plays the agent in the working directory for `ai2_check`, in a confined process. `checkout`
-    is a folder with the tournament's repository, or "".
+    """Confines this process, and plays the agent in the working directory for `ai2_check`.
+    `checkout` is a folder with the tournament's repository, or "".
     """
     folder, answers = os.getcwd(), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # discards the agent's own output
@@ -293,7 +294,7 @@ def check(parent: str, checkout: str) -> None:
 
 
 def main(parent: str, connection: str = "", memory_bytes: str = str(MEMORY_BYTES)) -> None:
-    """Answers requests until the connection ends. Without a connection, prints `barred`."""
+    """Answers requests until the connection ends. Without a connection, prints `barred()`."""
     confine(int(parent), int(memory_bytes))
     if not connection:
         print(json.dumps(barred()))

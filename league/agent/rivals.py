@@ -1,9 +1,9 @@
-"""Plays seats with other people's agents (rivals), whose Python runs in separate processes.
+"""Lets other people's agents (rivals) play seats. Their Python code runs in separate processes.
 
 The seats of a rival share at most `PROCESSES` processes (`SLOW_PROCESSES` if matches wait for it),
-and each process plays several seats. Rivals get their observations before the networks compute, and
-decide at the same time as the networks. Rivals decide in every frame, even while the networks hold
-their keys.
+and each process plays several seats. Rivals get their observations before the networks start to
+compute, so that rivals and networks decide at the same time. Rivals decide in every frame, even in
+frames in which the networks repeat their keys.
 
 Shape suffixes: S seats, O observation, A keys.
 """
@@ -61,7 +61,7 @@ WORKER = (sys.executable, "-I", "-B", "-m", "league.agent.rival_worker")
 LINK = (*WORKER[:-1], "league.agent.player_link")
 PREFIX = "kumite-rival-"
 LEFT_SECONDS = 86_400.0
-"""If the process that made a folder has ended, the folder is removed at this age, in seconds."""
+"""Age in seconds at which a folder is removed if the process that made it has ended."""
 NONSENSE = "its process sent no keys"
 KEYS = 10
 ANSWER = np.dtype(
@@ -109,7 +109,7 @@ LIMITS = Limits()
 
 
 class _Process:
-    """Runs a rival's agents in some seats.
+    """Starts and controls a process that runs a rival's agents for some seats.
 
     Attributes:
         number: unique number of the process.
@@ -284,11 +284,13 @@ class RivalSeats:
     Args:
         blobs: blobs of the run, with the bundles.
         limits: limits of each process.
-        is_trusted: says whether the bundle with a digest may run. If not, the rival's matches fail.
+        is_trusted: returns whether the bundle with a digest may run. If not, the rival's matches
+            fail.
 
     Attributes:
         digests: the digests of the rivals by seat.
-        late: number of decisions so far that came too late. The seats repeated their last keys.
+        late: number of decisions so far that came too late. In these frames the seats repeated
+            their last keys.
         waiting: seats that the last call of `answer` left out.
         unstarted: seats whose matches failed because their rivals did not start in time.
     """
@@ -307,7 +309,7 @@ class RivalSeats:
         self._selector = selectors.DefaultSelector()
         self._seated = self._started = 0  # counts of seated rivals and started processes
         self._failures: Counter[str] = Counter()
-        self._resting: dict[str, tuple[float, str, bool]] = {}  # until when, why, is unstarted
+        self._resting: dict[str, tuple[float, str, bool]] = {}  # end of rest, reason, unstarted
         self.unstarted = set[int]()
         # The current frame.
         self._failed: dict[int, str] = {}
@@ -317,7 +319,7 @@ class RivalSeats:
         self.late, self.waiting = 0, np.zeros(0, np.int64)
 
     def has(self, digest: str) -> bool:
-        """Returns whether a digest is a rival's bundle here."""
+        """Returns whether the run has a rival's bundle with this digest."""
         return self._bundles.has(digest)
 
     def late_in(self, index: int) -> int:
@@ -372,7 +374,7 @@ class RivalSeats:
         self._ask_idle()
 
     def begin(self, observations_SO: NDArray[np.float32]) -> None:
-        """Waits until the matches of all seats have begun. If it is not called, `answer` waits."""
+        """Waits until the matches of all seats have begun. Without this call, `answer` waits."""
         self.ask(observations_SO, np.ones(len(self._seats_S), np.bool_))
         while starting := [
             one for one in self._processes.values() if one.begins and len(one.asked)
@@ -416,7 +418,7 @@ class RivalSeats:
             self.late += len(late)
             seats_S["late"][late] += 1
             seats_S["stale"][late] = seats_S["asked"][late]
-        if len(due):  # games without rivals may have other actions
+        if len(due):  # without rivals, actions may differ in width from `keys`
             seats_S["decided"][due], actions_SA[due] = False, seats_S["keys"][due]
         return {index: f"the rival failed: {reason}" for index, reason in self._settled().items()}
 
@@ -473,8 +475,8 @@ class RivalSeats:
                 "then name the folder in bin/league add --trust"
             )
         if self._starter is None:
-            # Workers are started in a permanent thread, because Linux ends a worker already when
-            # the thread that started it ends.
+            # Workers are started in a permanent thread, because Linux ends a worker as soon as the
+            # thread that started it ends.
             self._starter = ThreadPoolExecutor(1, "rivals")
         self._started += 1
         process = self._starter.submit(
@@ -601,7 +603,7 @@ def _original(seen_SO: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def barred() -> list[str]:
-    """Returns the things that this machine's kernel keeps from rivals."""
+    """Returns the things that the kernel of this machine denies to rivals."""
     with tempfile.TemporaryDirectory() as folder:
         tried = subprocess.run(
             [*WORKER, str(os.getpid())],

@@ -90,7 +90,7 @@ class SnapshotCard:
 
     @classmethod
     def from_json(cls, text: str) -> SnapshotCard:
-        """Reads the text of `to_json`. Raises `DataCorrupt`."""
+        """Reads the text that `to_json` returned. Raises `DataCorrupt` if it can't be read."""
         try:
             values: dict[str, Any] = dict(parse_json(text))
             values["agent"] = config_of(values["agent"])
@@ -195,7 +195,8 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
     answers = fingerprint(_network_of(network.config, weights))
     card = dataclasses.replace(card, agent=network.config, fingerprint=answers)
     # The metadata has a single key, because safetensors writes several keys in an order that
-    # differs between processes. A learner that was killed must publish exactly the same file again.
+    # differs between processes. But a learner that was killed and restarted must publish exactly
+    # the same file again.
     about = json.dumps({"format": FORMAT, "card": card.to_json()}, sort_keys=True)
     return blobs.put(safetensors.torch.save(weights, {METADATA_KEY: about}))
 

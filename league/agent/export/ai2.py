@@ -1,7 +1,7 @@
 """Exports a snapshot, or a mixture, as a Python file for UTMIST's AI² tournament.
 
-The tournament expects the file as `user/my_agent.py`. It is a copy of `ai2_agent.py`, completed by
-the conversion of observations, a card and the weights.
+The tournament expects the file as `user/my_agent.py`. The file is a copy of `ai2_agent.py`, into
+which this module inserts the conversion of observations, a card and the weights.
 """
 
 from __future__ import annotations

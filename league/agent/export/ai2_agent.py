@@ -1,4 +1,4 @@
-"""Plays in UTMIST's AI² tournament. This single file has the code, and the weights at its end.
+"""Plays in UTMIST's AI² tournament. This single file holds the agent's code and its weights.
 
 It needs only Python 3.10 and numpy, and reads no other file. Upload it as `user/my_agent.py`.
 """
@@ -72,7 +72,9 @@ class SubmittedAgent(Agent):
 
 
 class Network:
-    """Runs the snapshot's network step by step. Rows are entries, and columns are features."""
+    """Runs the snapshot's network step by step. Rows of arrays are entries of the past, and columns
+    are features.
+    """
 
     def __init__(self, sizes: Any, weights: Any) -> None:
         self.sizes, self.weights = sizes, weights
@@ -160,7 +162,7 @@ class Network:
         return x * self.weights[name + ".weight"] + self.weights[name + ".bias"]
 
     def newest(self, name: str, rows: np.ndarray, most: int) -> np.ndarray:
-        """Adds rows to the past called `name`, and returns its newest `most` rows."""
+        """Appends rows to the past stored as `name`. Returns and keeps the newest `most` rows."""
         if name in self.past:
             rows = np.concatenate([self.past[name], rows])[-most:]
         self.past[name] = rows
@@ -188,7 +190,7 @@ def mixed(weights: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Computes the softmax over the axis of the keys, which is the last but one."""
+    """Computes the softmax over the attention keys (the second last axis)."""
     odds = np.exp(scores - scores.max(-2, keepdims=True))
     return odds / odds.sum(-2, keepdims=True)
 

@@ -71,7 +71,7 @@ class Played:
         stocks: stocks that the agent took from its opponent, and stocks that it lost.
         ms: the agent's milliseconds per frame: the mean and the 99th percentile.
         frames: number of frames that were played.
-        start_seconds: time that it took to load the file.
+        start_seconds: time that loading the file took.
     """
 
     python: str
@@ -88,8 +88,8 @@ class Played:
 class Seat:
     """Talks to a file's agent in its process. Every call raises `InvalidInput` if the agent fails.
 
-    `ms` has the milliseconds that each frame took. `stopped` is the reason if the function `seated`
-    had to end the process, or else "".
+    `ms` has the milliseconds that the agent took in each frame. If the function `seated` had to end
+    the process, `stopped` is the reason. Otherwise it is "".
     """
 
     def __init__(
@@ -223,7 +223,7 @@ def _versions(program: str) -> tuple[str, str] | None:
 
 
 def check(file: Path, checkout: Path | None = None) -> Iterator[Played]:
-    """Plays every match under each of `pythons`.
+    """Plays the matches in `MATCHES` under each Python that `pythons` returns.
 
     Args:
         file: as for `seated`.

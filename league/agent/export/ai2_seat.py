@@ -1,10 +1,11 @@
-"""Plays a file's `SubmittedAgent` as the tournament does, in a process for each match.
+"""Plays a file's `SubmittedAgent` as the AI² tournament does, in a process for each match.
 
 It needs Python 3.10 and numpy. The file may import only packages that both the tournament's
-environment and this Python have. With a checkout of the tournament's repository, the agent gets the
-environment of the original (the tournament's game). The first line of output is
-{"start_seconds": …}. Each line of input is an observation of the original as a JSON list, and the
-answer is {"action": […], "ms": …}.
+environment and this Python have. The tournament's game is called the original here. With a checkout
+of the tournament's repository, the agent gets the original's environment.
+
+The first line of output is {"start_seconds": …}. Each line of input is an observation of the
+original as a JSON list, and the answer is {"action": […], "ms": …}.
 """
 
 import collections

@@ -32,7 +32,9 @@ STATE_NAMES = ("encoder_rings", "pooling_ring", "age", "memory_h", "memory_c")
 
 
 class OneStep(nn.Module):
-    """Wraps `step` in a module with plain tensors, ordered by `input_names` and `output_names`."""
+    """Wraps `step` in a module that takes and returns plain tensors, in the order of `input_names`
+    and `output_names`.
+    """
 
     def __init__(self, network: PlayingNetwork) -> None:
         super().__init__()
@@ -72,7 +74,7 @@ class OneStep(nn.Module):
         )
         output = self.network.step(obs_BO, starts_B, state, left_B)
         logits_BA = output.logits_BA
-        if legal_BA is not None:  # as in `MaskedChoice`: if no choice is legal, all are
+        if legal_BA is not None:  # if no choice is legal, all are, as in `MaskedChoice`
             free_BA = legal_BA | ~legal_BA.any(-1, keepdim=True)
             logits_BA = logits_BA.masked_fill(~free_BA, -torch.inf)
         latent = [output.latent_BD] if self.has_latent else []

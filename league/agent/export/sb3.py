@@ -1,9 +1,11 @@
 """Exports a snapshot as a `.zip` that plain `sb3_contrib.RecurrentPPO.load` opens.
 
-SB3 pickles a policy's class together with its weights. Our class is pickled by value, with the
-parts of `league` that playing needs. So whoever loads the file needs only Stable-Baselines3 and the
-same minor version of Python. SB3 passes a pair of LSTM states, h and c, from step to step. Here h
-holds the whole `AgentState`, and zeros mean an empty history.
+SB3 pickles a policy's class together with its weights. Here the file also contains the code of the
+class, and of the parts of `league` that playing needs (pickled by value). So whoever loads the file
+needs only Stable-Baselines3 and the same minor version of Python.
+
+SB3 passes a pair of LSTM states, h and c, from step to step. Here h holds the whole `AgentState`,
+and zeros mean an empty history.
 
 Shape suffixes: B rows, O observation, A actions, P numbers of a packed state.
 """
