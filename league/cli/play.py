@@ -190,8 +190,8 @@ def _show(played: Replay, speed: float) -> None:
 def _print_moments(
     playback: Playback, names: Sequence[str], clock: Callable[[int], str], *, boards: bool
 ) -> None:
-    """Prints the events of each frame. If `boards` is true, prints also the game's text, such as a
-    board.
+    """Prints the events of each frame. If `boards` is true, it also prints the game's text, such as
+    a board.
     """
     for frame, happened in _moments(playback, names):
         for event in happened:

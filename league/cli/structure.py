@@ -33,7 +33,9 @@ CYCLES = "first beats who_beats and_back# p_value# games#"
 CLUSTERS = "cluster# nash# nash_low# nash_high# players# members"
 SPARED = "games in_support cluster alpha_low alpha_high alpha_rank nash_low nash_high rating"
 SHOWN_MASS = 0.01
-"""A cluster of a single player is listed if the interval of its mass reaches this value."""
+"""A cluster of a single player is listed only if the upper end of the interval of its Nash mass is
+at least this large.
+"""
 Groups = tuple[str, str] | None
 
 

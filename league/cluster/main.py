@@ -61,7 +61,7 @@ _LISTENING_SECONDS = 0.5  # between two checks of the dashboard's log
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """The flags of the command line."""
+    """Holds the flags of the command line."""
 
     request: Request
     learner: LearnerOptions
@@ -196,7 +196,7 @@ def parse(arguments: Sequence[str]) -> Command | int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command. Every fault prints a sentence on stderr and sets the exit code."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # it may be unable to encode a worker's words
+    if isinstance(sys.stdout, io.TextIOWrapper):  # it may be unable to encode a worker's text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments)
@@ -232,13 +232,13 @@ def start(command: Command) -> int:
             is_refused = isinstance(error, (InvalidInput, DataCorrupt))
             has_begun = _has_steps(folder.path) if is_refused else folder.database.exists()
             if not folder.resumed and not has_begun:
-                folder.discard()  # otherwise it would be the newest run
+                folder.discard()  # otherwise later commands would take it for the newest run
             raise
 
 
 def _device(flags: DeviceFlags) -> str:
-    """Returns the device in words. Where there may be a GPU, a separate process looks for it,
-    because torch is not loaded here.
+    """Returns the device in words. If the machine may have a GPU, a separate process looks for it,
+    because this process does not load torch.
     """
     if flags.cpu:
         return flags.cpu_sentence()
@@ -315,9 +315,9 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
         display.close()
         screen = supervisor.screen
         has_begun = screen.league.learner is not None or screen.league.ratings
-        if has_begun and not has_shown_end:  # else nothing to sum up
+        if has_begun and not has_shown_end:  # otherwise there is nothing to sum up
             _print_end(console, supervisor, folder, topology)
-            if is_live:  # otherwise they are already on the terminal
+            if is_live:  # otherwise the notes are on the terminal already
                 for note in screen.notes:
                     if note.is_trouble and note.at >= supervisor.stopping_since:
                         console.print(plain(note.text), soft_wrap=True, markup=False)
@@ -384,8 +384,8 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
     """Writes the report of a finished run and prints its main results. `mains` are the processes of
     the main learners.
 
-    Separate processes run the commands for this, because `league` imports no service, and because
-    a process that takes too long can be killed.
+    Commands in separate processes do this, because the package `league` imports no service, and
+    because a process that takes too long can be killed.
     """
     from league.games.exact import is_exact
 

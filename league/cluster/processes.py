@@ -142,8 +142,8 @@ class Process:
         return self._child is not None and self.poll() is None
 
     def poll(self) -> int | None:
-        """Returns the exit code, or None while the process runs. A signal gives its negative
-        number.
+        """Returns the exit code, or None while the process runs. If a signal ended the process, the
+        code is the negative number of the signal.
         """
         assert self._child is not None
         if self._child.returncode is None and self._has_ended():
@@ -203,7 +203,7 @@ class Process:
 
 
 class ProcessGroup:
-    """Keeps all processes of a league.
+    """Starts, watches and stops all processes of a league.
 
     Args:
         specs: the processes, in the order of starting.

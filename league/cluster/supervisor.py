@@ -31,7 +31,7 @@ from league.views.terminal.display import Display, evaluation_line
 
 _TICK_SECONDS = 0.05
 _STOP_MATCHMAKER_SECONDS = 1.0  # enough, because each of its replies is on disk already
-_LAST_LOOK_SECONDS = 0.5  # short, because stopping takes less than 10 s in all
+_LAST_LOOK_SECONDS = 0.5  # short, so that stopping takes less than 10 s in all
 _UNHURRIED_SECONDS = 60.0  # for each task that is left when a run's steps are done
 _STOPPED_BY_SECONDS = 7.0  # from Ctrl-C until the curves must be done, because a summary follows
 STOP_WORKER_SECONDS = 7.0
@@ -44,10 +44,10 @@ SPEND_SECONDS = 90.0
 """
 HANG_SECONDS = 300.0
 """A worker counts as hanging after this time without a heartbeat or without progress. Its leases
-have expired by then, and the worker is restarted. A thread of the worker sends the heartbeats, even
-during a long update. The thread judges progress by the worker's usual pace.
+have expired by then, and the worker is restarted. A separate thread of the worker sends the
+heartbeats, even during a long update. This thread judges progress by the worker's usual pace.
 """
-_LOOK_SECONDS = 5.0  # a longer time between two checks is cut to this: the machine may have slept
+_LOOK_SECONDS = 5.0  # largest counted time between two checks, because the machine may have slept
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SERVICES = {MATCHMAKER: "matchmaker", EVALUATOR: "evaluator"}
@@ -174,7 +174,7 @@ class Supervisor:
             self.say(f"{names} {have} steps.")
 
     def _check(self) -> None:
-        """Restarts dead processes. Ends processes that hang, so that they are restarted next time.
+        """Restarts dead processes, and ends processes that hang, which the next check restarts.
 
         It also reports changed settings.
         """
@@ -207,7 +207,7 @@ class Supervisor:
                 how = worker.activity.rstrip(".") if is_without else "its game goes on"
                 self.say(f"{name}: {how}.", is_trouble=is_without)
             heard, silence = self._heard.get(name, (at, 0.0))
-            idle = name == DASHBOARD and worker.activity in ENDED  # no match, no heartbeats
+            idle = name == DASHBOARD and worker.activity in ENDED  # then it sends no heartbeats
             # a heartbeat from before this start came from the earlier process
             speaks = idle or at != heard or at < process.started_at
             # while the disk is full the matchmaker can't take heartbeats
@@ -228,9 +228,9 @@ class Supervisor:
 
         Args:
             process: the worker.
-            fault: what is wrong with it, such as "made no progress".
-            before: for how many seconds it had hung at the previous check.
-            now: for how many seconds it hangs now.
+            fault: the worker's fault, such as "made no progress".
+            before: seconds for which the worker had hung at the previous check.
+            now: seconds for which the worker has hung now.
         """
         name, silent, hang = process.spec.name, self._silent_seconds, self._hang_seconds
         if before < silent <= now:
@@ -243,7 +243,9 @@ class Supervisor:
             process.kill()
 
     def _is_trained(self) -> bool:
-        """Returns whether all mains are done. Exploiters then have no victims to learn against."""
+        """Returns whether all mains are done. Exploiters then stop too, because they have no
+        victims left to learn against.
+        """
         mains = self._topology.mains
         return bool(mains) and all(self._group.is_done(name) for name in mains)
 
@@ -257,7 +259,7 @@ class Supervisor:
         return not activities or activities[0] == "done"
 
     def _drain(self) -> None:
-        """Waits, within bounds, until the evaluator has played every snapshot."""
+        """Waits a limited time until the evaluator has played every snapshot."""
         if self._stop_requests or EVALUATOR not in self._topology.addresses:
             return
         self._phase = "evaluating"
@@ -309,7 +311,8 @@ class Supervisor:
         if asked:
             saving = "learners save a snapshot and a checkpoint. " if has_work else ""
             self.say(f"Stopping: {saving}Ctrl-C again hurries.")
-            # Begun here, because a busy machine may leave no time once the workers have stopped.
+            # Leaderboard and curves are begun now, because a busy machine may leave no time for
+            # them once the workers have stopped.
             if self._reader.facts.ratings:
                 self._begin_leaderboard(self._stop_worker_seconds)
             self._draw()

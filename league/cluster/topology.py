@@ -1,4 +1,4 @@
-"""Decides which processes make a league, and with which arguments."""
+"""Decides which processes a league consists of, and with which arguments they start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVALUATOR = "evaluator-0"
 
 
 _MODULES = {DASHBOARD: "league.views.dashboard.main"}
-"""Modules of processes that are not named after their module."""
+"""Modules of the processes whose names do not tell their module."""
 
 
 @dataclass(frozen=True, kw_only=True)

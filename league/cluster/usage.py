@@ -1,4 +1,4 @@
-"""Measures what a run takes of its machine: disk and GPUs."""
+"""Measures how much disk space and GPU time and memory a run uses."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rich.filesize import decimal
 from league.settings.device_flags import DeviceFlags
 
 _SECONDS = 10.0  # between two measurements
-_LEAST_SHARE = 0.02  # of the steps, from which the rest of the run is foreseen
+_LEAST_SHARE = 0.02  # of the steps: a growth over fewer steps predicts nothing
 _SMI = ("nvidia-smi", "--format=csv,noheader,nounits")
 _QUERY = "--query-gpu=utilization.gpu,memory.used,memory.total"
 
 
 class Usage:
-    """Keeps the newest measurement as `words`, "" before the first one.
+    """Keeps the newest measurement as `words`, which is "" before the first measurement.
 
     Args:
         folder: the run's folder.
-        flags: the devices of its learners.
+        flags: the devices of the run's learners.
     """
 
     def __init__(self, folder: Path, flags: DeviceFlags) -> None:
@@ -34,7 +34,7 @@ class Usage:
         self.words = ""
 
     def start(self, share: Callable[[], float]) -> None:
-        """Measures in a thread from now on. `share` returns the share of the steps done."""
+        """Measures in a thread from now on. `share` returns the share of steps that are done."""
 
         def run() -> None:
             while True:
@@ -44,7 +44,7 @@ class Usage:
         threading.Thread(target=run, name="usage", daemon=True).start()
 
     def measure(self, share: float) -> None:
-        """Measures once, when this share of the steps is done, 0 if nobody knows it yet."""
+        """Measures once. `share` is the share of steps that are done, or 0 if it is unknown."""
         size = 0
         for parent, _, names in os.walk(self._folder):
             for name in names:
@@ -56,10 +56,12 @@ class Usage:
         self.words = " · ".join(parts)
 
     def _foreseen(self) -> str:
-        """Returns the size of the folder at the end in words, "" while it can't be foreseen.
+        """Predicts the folder's size at the end of the run, and returns it in words. Returns "" if
+        the run has just begun or is done.
 
-        It goes on growing as it did in the second half of the steps done, because at first a run
-        makes files whose number then stays the same.
+        The folder is assumed to keep growing as fast as in the second half of the steps so far. The
+        first half does not count, because a run first makes files whose number later stays the
+        same.
         """
         if not self._sizes:
             return ""
@@ -72,7 +74,7 @@ class Usage:
         return f", at the end {decimal(round(final))}"
 
     def _gpus(self) -> list[str]:
-        """Returns the use of the learners' GPUs in words, [] without a GPU of NVIDIA."""
+        """Returns the use of the learners' GPUs in words, or [] without an NVIDIA GPU."""
         if self._flags.cpu:
             return []
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")

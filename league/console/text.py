@@ -63,7 +63,7 @@ def speed(metrics: Mapping[str, float]) -> str:
 
 
 def number(value: float) -> str:
-    """Formats a number, such as «0.53», «12.4» or «312», and from a million «3e+07»."""
+    """Formats a number, such as «0.53», «12.4» or «312». A million or more looks like «3e+07»."""
     return f"{value:.{_digits(value)}f}" if abs(value) < 1e6 else f"{value:.0e}"
 
 

@@ -1,4 +1,4 @@
-"""Defines commands about a league: the flags that name a league, and classes that find it."""
+"""Defines the flags that name a league, and classes for commands that have these flags."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ AT = TyperOption(
 
 
 class LeagueContext(typer.Context):
-    """Holds the context of a `LeagueCommand`, with the league that its flags name."""
+    """Holds the context of a `LeagueCommand`. `league` is the league that the flags name."""
 
     league: League
 
@@ -64,7 +64,7 @@ class LeagueCommand(TyperCommand):
 
 
 class PastLeagueCommand(LeagueCommand):
-    """Lets a `LeagueCommand` show an earlier state of the league."""
+    """Adds the flag `--at`, which shows an earlier state of the league, to a `LeagueCommand`."""
 
     flags = (*LEAGUE, AT)
 

@@ -1,4 +1,7 @@
-"""Requests evaluations, clean matches that the run's evaluators play, and shows their reports."""
+"""Requests evaluations, and shows their reports.
+
+An evaluation consists of clean matches (both players frozen), which the run's evaluators play.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def ask(
         bots = [one.name for one in client.players(kinds=[PlayerKind.BOT])]
         met = [_in_league(league, client, one, game) for one in against]
         met = met or [name for name in bots if name not in mixture_of(player)]
-        whole = matches + matches % 2  # pairs, as for matches that are played here
+        whole = matches + matches % 2  # rounded up to pairs
         asked = client.request_evaluation(player, met, whole, operator(), book)
         report = client.report(asked.number)
         said = f"evaluation {asked.number} of {asked.player} is "
@@ -76,7 +79,8 @@ def ask(
 
 
 def _in_league(league: League, client: MatchmakerClient, who: str, game: str | None) -> str:
-    """Returns a name or a mixture, after replacing each weights file by a player of the league."""
+    """Returns the name or mixture `who`, with each weights file replaced by a player of the league.
+    """
     shares: dict[str, float] = {}
     for name, share in mixture_of(who).items():
         known = _registered(league, client, Path(name), game) if name.endswith(SUFFIX) else name

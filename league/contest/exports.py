@@ -18,7 +18,9 @@ FORMATS = {"sb3": ".zip", "onnx": ".onnx", "folder": "", "ai2": ".py"}
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """Describes an export that was written. `step` is the step of its newest snapshot."""
+    """Describes an export that was written. `step` is the training step of the newest snapshot in
+    it.
+    """
 
     name: str
     format: str
@@ -96,7 +98,9 @@ def load(member: Member) -> tuple[PlayingNetwork, SnapshotCard]:
 
 
 def _spec(settings: GameSettings, member: Member, card: SnapshotCard) -> GameSpec:
-    """Returns the spec of the snapshot's game, with the run's settings if the run plays it."""
+    """Returns the spec of the snapshot's game. If the run plays this game, the spec follows the
+    run's settings.
+    """
     if settings.name != card.game:
         check_game_of_file(card.game, {})
         settings = game_settings(card.game)

@@ -1,6 +1,7 @@
 """Imports snapshots of another run into a running league.
 
-Their ratings stay fixed there, so that they anchor the scale of the other ratings.
+In the running league, the ratings of these snapshots stay fixed. So they anchor the scale of all
+other ratings.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def import_snapshots(
     prefix: str | None = None,
     sample: bool = False,
 ) -> list[Imported]:
-    """Copies weights and registers their players. Repeating it is safe.
+    """Copies the snapshots' weights, and registers the snapshots as players. Repeating the call is
+    safe.
 
     Args:
         league: a running league, named by its folder.

@@ -34,7 +34,7 @@ def join(
         address: HOST:PORT of the matchmaker.
         credentials: a token of the league.
         assignments: values of ``--set``.
-        waiting: how the client waits for the matchmaker.
+        waiting: arguments of `MatchmakerClient` that control how it waits for the matchmaker.
 
     Returns:
         The folder, under runs/.

@@ -1,7 +1,7 @@
 """Connects a command to its league: a running matchmaker, or the folder of a run.
 
 For a finished run, or an earlier state of a run, the command starts a read-only matchmaker over the
-run's database, and stops it at the end. So commands need to speak only gRPC.
+run's database, and stops it at the end. So a command always asks a matchmaker over gRPC.
 """
 
 from __future__ import annotations

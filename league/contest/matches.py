@@ -191,7 +191,7 @@ def play_bouts(
         recipe: the game.
         bouts: the matches. The next match is taken from here whenever a row is free. In a seat
             without a bot, the snapshot or rival with the seat's digest plays.
-        load: digest → network.
+        load: returns the network for a digest.
         frame_skip: number of frames between a snapshot's decisions. Rivals decide in every frame.
         seed: seed of the sampling.
         greedy: whether snapshots take the likeliest action instead of sampling.

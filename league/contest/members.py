@@ -92,7 +92,8 @@ class Finder:
     assignments: Sequence[str] = ()
 
     def settings(self, whos: Sequence[Who], *, alone: bool = False) -> GameSettings:
-        """Returns the game of the members' run, unless `--game` names another game.
+        """Returns the settings of the members' game. It is the game of their run, unless `--game`
+        names another game.
 
         Args:
             whos: names or mixtures.
@@ -291,7 +292,7 @@ def _no_bot(name: str, spec: GameSpec) -> NotFound:
 
 
 def from_file(path: Path) -> Member:
-    """Makes a member of a weights file.
+    """Makes a member from a weights file.
 
     Raises:
         NotFound: there is no such file.

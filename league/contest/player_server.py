@@ -114,7 +114,8 @@ class FileSeats(Seats):
     def begin(self, seeds: Mapping[int, int]) -> None:
         for seat in seeds:
             self._rivals.seat(seat, self._digest)
-        self._rivals.begin(self._seen_SO)  # waits here, as a league gives a start more time
+        # Waits here, because a league allows more time for a start than for a decision.
+        self._rivals.begin(self._seen_SO)
 
     def end(self, seat: int) -> None:
         self._rivals.vacate(seat)

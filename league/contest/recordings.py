@@ -22,7 +22,7 @@ PLACES = ("both", "first", "second", "left", "right")
 or right side.
 """
 Played = tuple[float, Mapping[str, float]]
-"""A match of a player: the player's outcome (1, ½ or 0) and its totals."""
+"""A match from a player's point of view: the outcome (1, ½ or 0), and the player's statistics."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ def add_member(
     tls: Path | None = None,
 ) -> Player:
     """Stores a rival's files, a player's address or a snapshot's weights in the run's folder, and
-    registers the player. Repeating it is safe.
+    registers the player. Repeating the call is safe.
 
     Args:
         league: a running league, named by its folder.

@@ -39,7 +39,7 @@ class Table:
 
     Args:
         game: the game. All of its rows become idle.
-        load: digest → network.
+        load: returns the network for a digest.
         seed: seed for sampling the networks' actions.
         device: the device on which networks compute.
         rivals: plays the seats of rivals.

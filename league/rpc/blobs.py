@@ -14,7 +14,7 @@ from league.runs.blobs import SUFFIX, BlobFolder, BlobKind
 from league.settings.base import JOINED
 
 CACHE_BYTES = 8 * 2**30
-"""Largest size of the cache on disk. The least recently used blobs are removed beyond it."""
+"""Largest size of the cache on disk. A larger cache loses its least recently used blobs."""
 
 
 class RemoteBlobs(BlobFolder):

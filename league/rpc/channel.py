@@ -30,7 +30,7 @@ CONNECTED_SECONDS = 5.0  # a stream that lasted longer had reached the service
 TRANSFER_SECONDS = 620.0
 """How long an attempt to send or to fetch a blob may take. The service gives up a little earlier.
 """
-PAUSE_SECONDS = 0.2  # between attempts, which cost no packet while the channel is down
+PAUSE_SECONDS = 0.2  # between attempts. An attempt sends nothing while the channel is down.
 
 CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", 256 << 20),
@@ -39,7 +39,7 @@ CHANNEL_OPTIONS = [
     ("grpc.max_reconnect_backoff_ms", 1000),
     # Two clients of one process must not share a connection that one of them closes.
     ("grpc.use_local_subchannel_pool", 1),
-    # A loopback address never goes through a proxy that the environment names.
+    # Connects directly, even if the environment names a proxy.
     ("grpc.enable_http_proxy", 0),
 ]
 _TRY_AGAIN = (

@@ -51,9 +51,10 @@ class Beat(NamedTuple):
     """Holds the reply to a worker's heartbeat.
 
     Attributes:
-        fenced: whether the worker has been started again, so that this start's calls are refused.
-        lease_deadline: time at which the worker's leases expire without further progress, in Unix
-            seconds.
+        fenced: whether the worker has been started again since. Calls of the start that sent this
+            heartbeat are then refused.
+        lease_deadline: Unix time in seconds at which the worker's leases expire unless it makes
+            further progress.
         asked: the stage that an operator asks the worker's learner to enter, or None.
         paused: whether an operator has paused the learners.
     """
@@ -65,8 +66,10 @@ class Beat(NamedTuple):
 
 
 class Leaderboard(NamedTuple):
-    """Holds the ratings of a book, best first, the pinned ratings of all books (anchors), and the
-    log positions of the newest result and event.
+    """Holds the ratings of a book, best first.
+
+    `anchors` has the pinned ratings by player, which are the same in all books. `log_position` and
+    `event_position` are the log positions of the newest result and of the newest event.
     """
 
     ratings: list[Rating]
@@ -76,8 +79,8 @@ class Leaderboard(NamedTuple):
 
 
 class Payoffs(NamedTuple):
-    """Holds the counts of each pair of players that met in a book, and the log positions of the
-    newest result and event.
+    """Holds the match counts of each pair of players that met in a book, and the log positions of
+    the newest result and of the newest event.
     """
 
     cells: list[PayoffCell]
@@ -92,11 +95,14 @@ class MatchmakerClient(Connection):
     An incarnation is a start of a worker. In all methods, `incarnation` identifies the calling
     worker (as a number, or as the `Incarnation` itself), and `by` names the operator, for the log.
     A worker's call raises `Fenced` if the worker has been started again since.
+
+    Matches are counted in three books: the matches of learners (train), and the clean matches, in
+    which both players are frozen, with sampled actions (eval) or with the likeliest (greedy).
     """
 
     def _ask(self, method: str, **fields: Any) -> Any:
-        """Sends a call's request, with a new request id if it has such a field, and returns the
-        reply.
+        """Sends the request of a call, and returns the reply. If the request has a field for a
+        request id, it gets a new id, unless `fields` has an id.
         """
         name = f"{method}Request"
         message: Any = next(getattr(api, name) for api in (m, x, e) if hasattr(api, name))
@@ -131,14 +137,14 @@ class MatchmakerClient(Connection):
         carried_matches: Sequence[str] = (),
         game_version: str = "",
     ) -> Incarnation:
-        """Opens a new incarnation of a worker and fences the earlier ones.
+        """Opens a new incarnation of a worker and fences its earlier incarnations.
 
         A worker calls this at each start. Calls of a fenced incarnation are refused, so a worker
         that was replaced can do no harm.
 
         Args:
             worker: the worker's name, such as "learner-main" or "evaluator-0".
-            player: the live player that it trains, "" for an evaluator.
+            player: the live player that the worker trains, or "" for an evaluator.
             checkpoint_step: the step of the checkpoint from which a learner continues.
             checkpoint_log_position: log position of the last result acknowledged before the
                 checkpoint, 0 without results.
@@ -226,8 +232,8 @@ class MatchmakerClient(Connection):
             progress: frames played. Leases are extended only while it rises.
             step: the learner's step.
             mix: the mix of opponents in use.
-            activity: a few words for people.
-            metrics: the newest numbers by name.
+            activity: the worker's present activity in a few words, for people.
+            metrics: the newest metrics by name.
         """
         reply = self._ask(
             "Heartbeat",
@@ -391,11 +397,11 @@ class MatchmakerClient(Connection):
             rows, columns: names of the first and of the second players, empty for all players.
             with_stats: whether to add the number of frames, the results by seat, and means of the
                 row's statistics. Only the books of clean matches (eval and greedy) have them.
-            climb: whether to split a learner's matches in the train book by the newest snapshot
-                that the learner had frozen when the match ended. The row "main@50000" has the
-                matches that main ended between this snapshot and its next snapshot, and "main@0"
-                has the matches before its first snapshot. Matches against opponents that learn are
-                left out.
+            climb: whether to split a learner's matches in the train book by its progress. Each
+                match then belongs to the newest snapshot that the learner had frozen when the match
+                ended. The row "main@50000" has the matches that main ended between this snapshot
+                and its next snapshot, and "main@0" has the matches before its first snapshot.
+                Matches against opponents that learn are left out.
         """
         return self.payoffs(book, rows, columns, with_stats=with_stats, climb=climb).cells
 
@@ -432,8 +438,8 @@ class MatchmakerClient(Connection):
         """Returns matches with a result, the newest first.
 
         Args:
-            player, opponent: only matches of `player`, or if both are named, only matches between
-                the two.
+            player: only matches of this player.
+            opponent: with `player`, only matches between these two players.
             book: only matches of this book.
             category: only matches of this category of opponents.
             before: only results before this position of the log, 0 for all.
@@ -490,7 +496,7 @@ class MatchmakerClient(Connection):
         return from_message(StageRequest, reply.asked)
 
     def set_mix(self, mix: str, weights: Mapping[str, float], by: str) -> MixChange:
-        """Changes weights of a mix for all draws from now on.
+        """Changes weights of a mix, by which opponents are drawn, for all draws from now on.
 
         Args:
             mix: the mix's name.
@@ -600,8 +606,9 @@ class MatchmakerClient(Connection):
         return int(self._ask("QuarantineWorker", **asked).results)
 
     def release_worker(self, worker: str, by: str, *, repaired: bool = False) -> int:
-        """Lets an evaluator play again. Its earlier results count again, unless `repaired` is set
-        because the evaluator had a fault.
+        """Lets an evaluator play again. Its earlier results count again, unless `repaired` is set.
+
+        Set `repaired` if the evaluator had a fault when it reported these results.
 
         Returns:
             How many results count again.
@@ -630,8 +637,8 @@ class MatchmakerClient(Connection):
             player: a name or a mixture, as for `opponents`.
             opponents: names of players, or mixtures such as "based=3,random=1". The name of a live
                 player stands for its newest snapshot.
-            matches: number of matches against each opponent that `book` should have. It must be
-                even. Earlier matches count.
+            matches: number of matches against each opponent that `book` should have at the end,
+                including earlier matches. It must be even.
             by: the person who asks.
             book: the book that counts the matches, eval or greedy.
             request_id: the id of an earlier attempt, None for a new request.
@@ -785,8 +792,9 @@ class MatchmakerClient(Connection):
         return _all(CandidateGate, reply.gates)
 
     def review_exploiters(self, incarnation: int, player: str) -> tuple[list[str], list[str]]:
-        """Decides which exploiters a main has patched (beats now), by the clean matches (both
-        players frozen) of its snapshot `player`.
+        """Decides which exploiters a main has patched, which means that it beats them now.
+
+        The clean matches (both players frozen) of the main's snapshot `player` decide this.
 
         Returns:
             The newly patched exploiters, and the patched exploiters to which the main loses again.
@@ -800,5 +808,5 @@ def _all(cls: type[V], messages: Iterable[Any]) -> list[V]:
 
 
 def _part(cls: type[V], reply: Any, name: str) -> V | None:
-    """Returns a part of a reply, None where it is missing."""
+    """Returns a part of a reply, or None if the part is missing."""
     return from_message(cls, getattr(reply, name)) if reply.HasField(name) else None

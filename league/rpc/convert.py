@@ -48,7 +48,7 @@ _MODULES = (types_pb2, matchmaker_pb2, exploiters_pb2, evaluator_pb2)
 
 class _Field(NamedTuple):
     name: str
-    encode: Convert | None  # None: unchanged
+    encode: Convert | None  # None leaves the value unchanged
     decode: Convert | None
     may_be_missing: bool = False  # a message field that may be unset
     is_flat: bool = False  # its fields are fields of the outer message
@@ -87,7 +87,7 @@ def from_message(cls: type[V], message: Any) -> V:
 
 
 def encoded(value: Any) -> Any:
-    """Returns the value of a message's field. An incarnation becomes its number."""
+    """Converts a value for a field of a message. An incarnation becomes its number."""
     if isinstance(value, list):
         return [encoded(entry) for entry in value]
     if isinstance(value, players.Incarnation):

@@ -14,7 +14,7 @@ import grpc
 from league import errors
 
 ERROR_CLASS_KEY = "kumite-error"
-RETRY_KEY = "grpc-retry-pushback-ms"  # the name in gRPC's own retries (proposal A6)
+RETRY_KEY = "grpc-retry-pushback-ms"  # gRPC's own retries use this name (proposal A6)
 LONGEST_ADVICE = 60.0  # seconds
 MAX_MESSAGE = 1000
 MAX_ENCODED = 4000  # gRPC refuses trailers of over 8 KiB, and sends all but ASCII as %XX
@@ -61,7 +61,9 @@ _FALLBACK = {
 
 
 def code_of(error: errors.LeagueError) -> grpc.StatusCode:
-    """Returns the gRPC code of the error's class, or if it has none, of the nearest base class."""
+    """Returns the gRPC code of the error's class. If the class has no code, returns the code of its
+    nearest base class.
+    """
     for cls in type(error).__mro__:
         if cls in CODES:
             return CODES[cls]

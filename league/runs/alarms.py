@@ -1,4 +1,4 @@
-"""Defines alarms: rules that notice in a learner's measurements when a training run looks wrong.
+"""Defines alarms: rules that detect in a learner's measurements that its training goes wrong.
 
 The learner raises alarms as it runs, and the terminal view shows them. `bin/league doctor` finds
 them in the files of a finished run. The thresholds are chosen so that a healthy run raises no
@@ -52,8 +52,8 @@ STREAKS: Final = {"never_won": 300, "always_won": 500, "term_silent": 500}
 - `term_silent`: a reward term with a weight was always 0. The term is broken or out of reach.
 """
 STREAK_UPDATES: Final = 20
-"""Number of updates that such a streak must span. In a game of a few moves, hundreds of matches end
-in a single update, before the agent could learn anything.
+"""Number of updates that a streak of `STREAKS` must span. In a game of a few moves, hundreds of
+matches end in a single update, before the agent could learn anything.
 """
 DOMINANT_SHARE: Final = 0.8
 """A reward term with more than this share of the absolute reward raises an alarm, because the other
@@ -269,7 +269,7 @@ class AlarmWatch:
             self._streaks[key] = (count, updates + bool(count))
 
     def _recent(self, metric: str, updates: int) -> list[float]:
-        """Returns a metric's last values, or [] while there are fewer than `updates`."""
+        """Returns a metric's last `updates` values, or [] while it has fewer values."""
         values = list(self._series[metric])[-updates:]
         return values if len(values) == updates else []
 
@@ -286,7 +286,7 @@ class AlarmWatch:
         for (kind, subject), (count, updates) in self._streaks.items():
             if count >= STREAKS[kind] and updates >= STREAK_UPDATES:
                 yield Alarm(kind, subject, float(count))
-        # a reward of one term is the user's choice, and an outcome term may carry the whole reward
+        # if only one term has a weight, the user chose this, and an outcome term may dominate
         if len(self._weighted) > 1 and len(self._absolute) == DOMINANT_MATCHES:
             totals = {term: sum(row[term] for row in self._absolute) for term in self._weighted}
             term, share = largest_share(totals)

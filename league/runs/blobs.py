@@ -25,13 +25,14 @@ METADATA_KEY = "kumite"
 """Key of a snapshot's format and card in the metadata of its weights."""
 MOST_HEADER_BYTES = 2**20
 PART_BYTES = 2**18
-"""Largest part of a blob, in bytes, that fits in a single message."""
+"""Largest size of a part of a blob, in bytes. A message carries a single part."""
 MOST_BYTES = 2**30
 """Size of the largest blob, in bytes. The largest agents have some 50 MB."""
 
 
 class BlobFolder:
-    """Keeps blobs, each whole or absent. Several processes may read and write it at once.
+    """Keeps blobs. Each blob is either whole or absent, even while several processes read and write
+    the folder.
 
     Args:
         path: the folder.

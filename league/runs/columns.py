@@ -19,7 +19,7 @@ MONITOR: Final = {
     "opponent": "name of the bot or snapshot",
     "score": "the learner's: 1 win, 0.5 draw, 0 loss",
 }
-"""Stable-Baselines3's three columns, and three of ours."""
+"""The three columns of Stable-Baselines3's own monitor.csv, and three further columns."""
 
 BEHAVIOUR: Final = {
     "step": "learner steps at the end of the rollout in which the match ended",

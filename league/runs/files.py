@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from league.errors import DataCorrupt, InvalidInput, StorageFull, is_full
 
-if TYPE_CHECKING:  # not every reader of files needs it
+if TYPE_CHECKING:  # most users of this module do without pydantic
     from pydantic import ValidationError
 
 MOST_JSON_BYTES = 64 * 2**20
@@ -38,12 +38,12 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
 
 @contextlib.contextmanager
 def whole_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """Yields a file to write, which gets its name when the block ends without an error. It raises
-    the errors of `write_whole`.
+    """Yields a file to write. The file gets its name only when the block ends without an error.
+    Raises the errors of `write_whole`.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        mode = 0o600 if private else 0o666  # the umask takes away more
+        mode = 0o600 if private else 0o666  # the umask may remove further rights
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             yield file
             file.flush()
@@ -51,7 +51,7 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
         draft.replace(path)
         folder = os.open(path.parent, os.O_RDONLY)
         try:
-            os.fsync(folder)  # the rename itself
+            os.fsync(folder)  # makes the rename durable
         finally:
             os.close(folder)
     except BaseException as error:

@@ -36,8 +36,8 @@ def newest_run() -> Path:
 def running_league(run_dir: Path | None = None) -> tuple[Path, str]:
     """Returns the folder and the matchmaker's address of a running league.
 
-    It is the league of `run_dir`, by default the newest running league under runs/. If there is
-    none, it raises `NotFound`.
+    It is the league of `run_dir`, by default the newest running league under runs/. Raises
+    `NotFound` if there is no such running league.
     """
     for folder in [run_dir] if run_dir else _newest_first():
         if (address := live_address(folder)) is not None:
@@ -105,7 +105,7 @@ def live_address(run_dir: Path) -> str | None:
 
 
 def named_run(argument: Path | None, option: Path | None = None) -> Path:
-    """Returns the run folder that a command's argument or option names, or else the newest run's.
+    """Returns the run folder that a command's argument or option names, by default the newest run.
 
     Raises:
         InvalidInput: the argument and the option are both given.

@@ -30,7 +30,8 @@ _OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}
 
 
 def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
-    """Writes resolved sections as commented TOML under `heading`, the whole file or nothing.
+    """Writes resolved sections as commented TOML under `heading`. The file is written as a whole or
+    not at all.
 
     Raises:
         InvalidInput: the file can't be made there.
@@ -109,7 +110,7 @@ class RunFolder:
                 entry.unlink(missing_ok=True)
         if self._user_config is not None:
             self.config.write_bytes(self._user_config)
-        with contextlib.suppress(OSError):  # other files are left in it
+        with contextlib.suppress(OSError):  # it still has other files
             self.path.rmdir()
 
     def __enter__(self) -> RunFolder:
@@ -257,7 +258,7 @@ def _contradiction(saved: Tables, asked: Tables, stated: Mapping[str, Collection
 
 
 def _next_folder(preset: str) -> Path:
-    """Makes a fresh runs/<preset>-<n>. n is the highest number plus 1."""
+    """Makes a fresh folder runs/<preset>-<n>, where n is the highest used number plus 1."""
     RUNS.mkdir(exist_ok=True)
     pattern = re.compile(re.escape(preset) + r"-([0-9]+)")
     used = [int(match[1]) for entry in RUNS.iterdir() if (match := pattern.fullmatch(entry.name))]

@@ -131,8 +131,8 @@ def of_run(
     """Returns the credentials of a client.
 
     The flags `token_file` and `tls` override the environment, which overrides the run's folder.
-    From the folder come the token of `role`, or else the token with the most rights that this user
-    can read, and the certificates that the run's settings name.
+    The folder provides the token of `role`. If this user can't read that token, the folder provides
+    the readable token with the most rights. The run's settings name the certificates.
 
     Args:
         environment: the environment's variables. None means the variables of this process.

@@ -67,7 +67,9 @@ LEAST: dict[str, AccessRole] = {
     for role, methods in by_role.items()
     for method in methods.split()
 }
-"""The least role for each call, by its full name. A test compares it with the services."""
+"""The lowest role that may make each call, by the call's full name. A test compares the names with
+the services.
+"""
 
 
 def least_role(path: str) -> AccessRole:

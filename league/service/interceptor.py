@@ -174,7 +174,7 @@ class Interceptor:
                 with reported(call):
                     raise error
             if call.error is not None:
-                call.request = raw = b""  # gRPC keeps this frame alive until gc
+                call.request = raw = b""  # gRPC keeps this frame until garbage collection
                 await abort(context, call.error)
             return sent
 
@@ -202,7 +202,8 @@ class Interceptor:
                 await self._admit(path, call, context)
                 with self._streaming(call):
                     CALLER.set(call.caller)
-                    # otherwise gc would close the generator, perhaps after the event loop
+                    # Otherwise garbage collection would close the generator, perhaps only after
+                    # the event loop has ended.
                     async with contextlib.aclosing(_requests(parse, context, method)) as requests:
                         sent = serialize(await handler.stream_unary(requests, context))
             if call.error is not None:
@@ -223,7 +224,8 @@ class Interceptor:
         except grpc.aio.BaseError:  # the client has gone, or the server has stopped
             raise asyncio.CancelledError from None
         except LeagueError as error:
-            # The traceback's frames refer to the call, which would keep the request until gc.
+            # The traceback's frames refer to the call. So they would keep the request in memory
+            # until garbage collection.
             call.error, error.__context__ = error.with_traceback(None), None
         except Exception as error:
             _log.error("a request failed unexpectedly", exc_info=error)

@@ -114,7 +114,7 @@ def _json() -> logging.Formatter:
 
 
 class CallLog:
-    """Observes calls, and writes a log line for all calls or for certain calls.
+    """Observes calls, and writes log lines about them.
 
     Args:
         every: whether all calls get a line. If not, only three kinds of calls get a line: calls

@@ -16,15 +16,15 @@ TIMES = 5.0
 step. The slowest step may include minutes of compilation, so it does not predict the next steps.
 """
 RECENT = 20
-_LOOK_SECONDS = 5.0  # a longer time between two calls is cut to this: the machine may have slept
+_LOOK_SECONDS = 5.0  # largest counted time between two calls, because the machine may have slept
 
 
 class Pace:
     """Measures the time between a worker's signs of progress.
 
     The thread that does the work calls `moved` and `rests`. The thread that sends heartbeats calls
-    `judged` before each heartbeat. Time in which this thread waits for the matchmaker does not
-    count, because the work then waits too.
+    `judged` before each heartbeat. If this thread waits long for the matchmaker, only the first
+    `_LOOK_SECONDS` count, because the work then waits too.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -11,12 +11,14 @@ def step_back(nice: int, *, is_idle: bool = False) -> None:
     """Gives the calling thread and its new threads a nice value of `nice`.
 
     If the process was started with a higher nice value, it keeps that value. Outside Linux, the
-    whole process gets the value. Linux shares a core among sessions before it compares their
-    threads (sched(7), "autogroup"), and under `bin/start-league` this process leads a session. So
-    the session as a whole also gets the value, until this function is called with another value.
+    whole process gets the value.
 
-    A thread of any nice value keeps its core to the end of its time slice while other threads wake
-    up. On Linux, threads with the policy SCHED_IDLE (sched(7)) give up their core at once.
+    Linux first shares a core among sessions, and then among the threads of a session (sched(7),
+    "autogroup"). Under `bin/start-league` this process leads its own session. So this function also
+    sets the nice value of the session, until a call with another value.
+
+    When another thread wakes up, a thread with any nice value first finishes its time slice. On
+    Linux, a thread with the policy SCHED_IDLE (sched(7)) gives up its core at once.
 
     Args:
         nice: nice value, from 0 to 19.

@@ -47,7 +47,7 @@ class RateLimiter:
     ) -> None:
         self._rate, self._burst, self._clock = per_second, float(max(1, burst)), clock
         self._lock = threading.Lock()
-        # key -> (calls left, at). The peer that called last comes last.
+        # key -> (calls left, time of the last call). The peer that called last comes last.
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:

@@ -89,7 +89,7 @@ class GrpcServer:
         services: full names of the services, for health and reflection.
         threads: number of threads that answer calls.
         most_bytes: size of the largest allowed request.
-        security: settings of how the service is reached and who may call it.
+        security: settings that say how the service is reached and who may call it.
         run_dir: the run's folder, which has its tokens. Missing tokens are made there if the
             settings demand tokens.
         observers, audit: see `Interceptor`.
@@ -137,8 +137,8 @@ class GrpcServer:
     def add(self, add_to_server: Callable[[Any, Any], None], servicer: object) -> None:
         """Registers a servicer, which then answers the calls of its service.
 
-        `add_to_server` is the generated function of the service. `Interceptor.guarded` says what
-        the servicer's methods may be.
+        `add_to_server` is the generated function of the service. `Interceptor.guarded` lists the
+        kinds of methods that the servicer may have.
         """
         add_to_server(servicer, self._handlers)
 
