@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from league.agent.rivals import RivalSeats
 
 LIVE = "live"
-"""Stands for the network given to `set_live`, instead of a digest. Each `act` uses the network's
-current weights.
+"""In place of a digest, this name means the network given to `set_live`. Each `act` uses the
+network's current weights.
 """
 SMALLEST = 4
 PADDING = 12_000_000
-"""Two stacks are merged if this adds at most so much padding, in padding rows times weights per
-network. This much padding takes as long as launching another forward pass (0.5 ms).
+"""Two stacks are merged if this adds at most this much padding, measured as padding rows times
+weights per network. Computing so much padding takes as long as launching another forward pass
+(0.5 ms).
 """
 
 Loader = Callable[[str], PlayingNetwork]
@@ -340,8 +341,8 @@ class BatchedPolicy:
             )
 
     def _frozen(self, digest: str) -> _Frozen:
-        """Returns a snapshot's weights, after loading them if necessary. The loader's errors pass
-        through.
+        """Returns a snapshot's weights, after loading them if necessary. Raises the errors of the
+        loader.
         """
         if digest not in self._held:
             network = self._load(digest)

@@ -57,10 +57,10 @@ class Pooling(nn.Module):
     """Attends to the last P outputs twice: with a learned query, and with a query from the player's
     own observation.
 
-    The learned query is the same for every input. So the product of this query and a key is just a
-    learned linear score for each head, and the keys themselves are never computed. A layer
-    *describes* each output by a vector `[scores h | values D | conditioned keys D | conditioned
-    values D]`. `step` caches these vectors, so that each output is described only once.
+    The learned query is the same for every input, so it needs no keys: the product of query and key
+    is just a learned linear score for each head. The layer `describe` maps each output to a vector
+    `[scores h | values D | conditioned keys D | conditioned values D]`. `step` caches these
+    vectors, so that each output is described only once.
     """
 
     def __init__(self, config: AgentConfig) -> None:

@@ -162,8 +162,8 @@ def unpack(bundle: bytes, folder: Path, most_bytes: int | None = None) -> None:
     """Writes a bundle's files into `folder`.
 
     Raises:
-        DataCorrupt: the bundle is damaged, exceeds the limits (`MOST_FILES`, `most_bytes`), lacks
-            `my_agent.py`, or names files outside its folder.
+        DataCorrupt: the bundle is damaged, exceeds a limit (`MOST_FILES`, `most_bytes`), has
+            neither `my_agent.py` nor a player's address, or names files outside `folder`.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(bundle)) as files:

@@ -374,7 +374,7 @@ class RivalSeats:
         self._ask_idle()
 
     def begin(self, observations_SO: NDArray[np.float32]) -> None:
-        """Waits until the matches of all seats have begun. Without this call, `answer` waits."""
+        """Waits until the matches of all seats have begun. It is optional: `answer` also waits."""
         self.ask(observations_SO, np.ones(len(self._seats_S), np.bool_))
         while starting := [
             one for one in self._processes.values() if one.begins and len(one.asked)

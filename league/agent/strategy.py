@@ -1,4 +1,4 @@
-"""Computes a snapshot's strategy latent, by which its encoder summarises an opponent's past.
+"""Computes a snapshot's strategy latent: its encoder's summary of an opponent's past.
 
 Shape suffixes: T decisions, O observation, D width, P pooled outputs, h heads.
 """

@@ -1,4 +1,5 @@
-"""``league export``, ``render``, ``film``, ``attention`` and ``curves``: files of a league."""
+"""Defines ``league export``, ``render``, ``film``, ``attention`` and ``curves``, which write files.
+"""
 
 from __future__ import annotations
 

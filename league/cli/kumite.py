@@ -1,5 +1,5 @@
-"""Defines ``kumite``, with which an installed package runs the programs that a clone has in
-``bin/``.
+"""Defines ``kumite``, the command of an installed package. It runs the programs that a clone of the
+repository has in ``bin/``.
 """
 
 from __future__ import annotations

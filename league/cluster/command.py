@@ -1,4 +1,4 @@
-"""``league train``: starts a league, as bin/start-league does."""
+"""Defines ``league train``, which starts a league, as bin/start-league does."""
 
 from __future__ import annotations
 

@@ -367,8 +367,8 @@ def _again(screen: Screen, command: Command, steps: int | None) -> str:
 def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], None]) -> None:
     """Shows the dashboard's address once its process has logged that it listens there.
 
-    Another program may listen at the same port, so the log decides. `begins` is the position in the
-    log, in bytes, at which the lines of this start begin.
+    An open port proves nothing, because another program may listen there. `begins` is the position
+    in the log, in bytes, at which the lines of this start begin.
     """
     line = f"{address}\n".encode()
     while True:

@@ -40,7 +40,9 @@ _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
     DataCorrupt.exit_code: (DataCorrupt, "its data are damaged"),
     StorageReadOnly.exit_code: (StorageReadOnly, "its disk takes no writes"),
 }
-"""Exit codes that a restart would repeat, with the error to raise and a text for an empty log."""
+"""Exit codes of faults that a restart would repeat. For each code, the error to raise, and a text
+for the case that the log is empty.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

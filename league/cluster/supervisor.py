@@ -88,7 +88,7 @@ class Supervisor:
         self.stopping_since = math.inf
         self.files: list[Path] = []
         self._leaderboard: list[Path] = []
-        self._no_leaderboard = ""  # the reason
+        self._no_leaderboard = ""  # why it could not be written
         self._writer: threading.Thread | None = None
         self._drawing: subprocess.Popen[bytes] | None = None
         self._group = ProcessGroup(
@@ -259,7 +259,7 @@ class Supervisor:
         return not activities or activities[0] == "done"
 
     def _drain(self) -> None:
-        """Waits a limited time until the evaluator has played every snapshot."""
+        """Waits until the evaluator has played every snapshot, or until its time is over."""
         if self._stop_requests or EVALUATOR not in self._topology.addresses:
             return
         self._phase = "evaluating"

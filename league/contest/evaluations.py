@@ -141,8 +141,8 @@ def line_of(report: Report) -> str:
 
 
 def show(report: Report, *, as_json: bool = False) -> int:
-    """Prints a report, with `as_json` as JSON with all fields. Returns the exit status: 1 if the
-    evaluation was cancelled, else 0.
+    """Prints a report. With `as_json`, prints it as JSON with all fields. Returns the exit status:
+    1 if the evaluation was cancelled, else 0.
     """
     one = report.evaluation
     status = int(one.state is EvaluationState.CANCELLED)

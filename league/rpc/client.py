@@ -116,7 +116,7 @@ class MatchmakerClient(Connection):
     def register_players(
         self, players: Iterable[Player], incarnation: int | Incarnation = 0
     ) -> tuple[list[Player], list[str]]:
-        """Registers players. Parents must come before their copies. A second call changes nothing.
+        """Registers players. A parent must come before its copies. A second call changes nothing.
 
         Returns:
             The players in their present state, and the names of snapshots that retired because of

@@ -22,7 +22,8 @@ policy is then 99.7 % certain of each key, and sampled play explores nothing. A 
 ENTROPY_LOW: Final = 0.1
 """A lower share gets a warning from `bin/league doctor`, although it raises no alarm."""
 ENTROPY_UPDATES: Final = 10
-"""The alarm needs such a low entropy in this many updates in a row. A single update proves nothing.
+"""The alarm begins when the entropy was this low in this many updates in a row. A single update
+proves nothing.
 """
 EXPLAINED_VARIANCE: Final = -0.05
 """A lower explained variance raises an alarm. A critic that always predicts the same value has 0,
@@ -286,7 +287,7 @@ class AlarmWatch:
         for (kind, subject), (count, updates) in self._streaks.items():
             if count >= STREAKS[kind] and updates >= STREAK_UPDATES:
                 yield Alarm(kind, subject, float(count))
-        # if only one term has a weight, the user chose this, and an outcome term may dominate
+        # if a single term has a weight, the user chose this, and an outcome term may dominate
         if len(self._weighted) > 1 and len(self._absolute) == DOMINANT_MATCHES:
             totals = {term: sum(row[term] for row in self._absolute) for term in self._weighted}
             term, share = largest_share(totals)

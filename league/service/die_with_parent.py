@@ -2,8 +2,8 @@
 Processes of a pool with the initializer `end_with_parent` also die with their parent, and so do
 forks that call `tie_to`.
 
-Callers run this file as a program. A function between fork and exec would work as well, but forking
-is not safe in a process whose gRPC threads have started.
+Callers run this file as a program. A function that runs between fork and exec would work as well.
+But forking is not safe in a process whose gRPC threads have started.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class OneStep(nn.Module):
         self.carried = {
             name: x for name, x in zip(STATE_NAMES, self.empty, strict=True) if x.numel()
         }
-        """The parts of the state that the graph carries."""
+        """The parts of the state that are inputs and outputs of the graph."""
         legal = ["legal"] if self.masked else []
         self.input_names = ["observation", "starts", "time_left", *legal, *self.carried]
         self.output_names = ["logits", "value", *(["latent"] if self.has_latent else [])]
