@@ -1,4 +1,4 @@
-"""``league clone``: makes an agent that plays like a member of a league, and measures how well."""
+"""``league clone``: makes an agent that plays like a member of a league, and compares the two."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def clone(
         raise InvalidInput("a clone's weights go into the run's own folder: name it with --run-dir")
     if out is None:
         league.require_running("clone")
-    finder.settings([player], alone=True)  # refuses mixtures
+    finder.settings([player], alone=True)  # raises for mixtures
     sections, _ = sections_of(finder, [player])
     settings = sections.of(GameSettings)
     spec = settings.spec()
@@ -98,7 +98,7 @@ def clone(
     if not opponents:
         raise InvalidInput(f"{player} has no opponents but itself: name some with --against")
     members = [member for one in (entrant, *opponents) for member in one.members]
-    pace_of(settings, members, settings.frame_skip)  # refuses networks of another pace
+    pace_of(settings, members, settings.frame_skip)  # raises for networks with another frame skip
     if out is not None:
         private_folder(out)
     folder = BlobFolder(out or league.folder() / "blobs")
@@ -123,9 +123,11 @@ def clone(
 
 
 def default_opponents(finder: Finder, sections: Sections, spec: GameSpec) -> list[str]:
-    """Returns the opponents to use without `--against`: the bots in the run's opponent mixes that
-    are not held out for the evaluator, and the newest snapshot of a main (a learner that is not an
-    exploiter).
+    """Returns the opponents to use without `--against`.
+
+    These are all bots in the run's opponent mixes, except bots that are held out for the evaluator.
+    If there is a run, the newest snapshot of a main is added. A main is a learner that is not an
+    exploiter.
     """
     named = {name for mix in sections["matchmaker"]["mixes"].values() for name in mix}
     names = [bot.name for bot in spec.bots if bot.name in named and not bot.held_out]

@@ -1,7 +1,7 @@
 """Plays recorded matches again to collect a player's observations and actions.
 
-Shape suffixes: F frames, T decisions, O observation, A actions. Actions are either keys (any subset
-is held) or one-hot choices.
+Shape suffixes: F frames, T decisions, O observation, A actions. An action is either the set of keys
+that the player holds, or a single choice in one-hot encoding.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ NamedReplay = tuple[Path, Replay]
 
 @dataclass(frozen=True)
 class Demonstration:
-    """Holds the observations and actions of one of the two players of a match, decision by
-    decision. The player's side of the match is called its seat.
+    """Holds a player's observations and actions in a match, a row for each decision. The player's
+    side of the match is called its seat.
 
     Attributes:
         seed: seed of the match.
         obs_TO: the seat's observations.
         actions_TA: the seat's actions.
         legal_TA: the legal choices, None if the actions are keys.
-        own_T: whether the player itself made the decision. In the other decisions, the recorder
-            replaced the player's keys, to bring the player into situations that it usually avoids.
+        own_T: whether the player made the decision itself. It is false if the recorder replaced the
+            player's keys in at least one of the decision's frames. The recorder does this to bring
+            the player into situations that it usually avoids.
     """
 
     seed: int
@@ -101,7 +102,8 @@ def demonstrations(
         DataCorrupt: when a match is played again, it does not end as recorded.
     """
     collected: list[Demonstration] = []
-    recipe, game = None, None  # replays of a recipe share a game, as some games start slowly
+    # Some games start slowly, so a game is started again only if the next replay's recipe differs.
+    recipe, game = None, None
     with ExitStack() as stack:
         for path, replay in replays:
             seats = [seat for seat in replay.seats if seat.name == name]
@@ -128,7 +130,7 @@ def _play_again(
     replay: Replay, game: BatchedGame | None, name: str, frame_skip: int
 ) -> list[Demonstration]:
     """Plays a match again and checks that it ends as recorded."""
-    obs: list[NDArray[np.float32]] = []  # of each decision, [2, O]
+    obs: list[NDArray[np.float32]] = []  # an entry [2, O] for each decision
     legal: list[NDArray[np.bool_]] = []
     with Playback(replay, game) as playback:
         game = playback.game
@@ -156,11 +158,12 @@ def _play_again(
 def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray[np.uint8]:
     """Derives the keys `[T, A]` of each decision from the keys of its frames.
 
-    A decision holds every key that the player held in any of its frames. The exception is a key
-    that the previous decision holds and that the player lets go and presses again. Only a new press
-    makes a player jump again, so the decision releases this key (`league.replay.recorder`). A key
-    that the player holds in all frames of the decision stays held. Of the rules that were tried,
-    only this rule keeps the strength of a bot (docs/cloning.md).
+    A decision holds every key that the player held in at least one of the decision's frames. There
+    is one exception. If the previous decision holds a key, and the player lets this key go and
+    presses it again, the decision releases the key. The reason is that a game may react only to a
+    new press, for example with a jump (`league.replay.recorder`). But a key that is down in all of
+    the decision's frames stays held. Of the rules that were tried, only this rule keeps the
+    strength of a bot (docs/cloning.md).
 
     Args:
         actions_FA: keys of each frame.

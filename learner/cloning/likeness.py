@@ -29,38 +29,46 @@ from learner.cloning.demonstrations import demonstrations
 from learner.cloning.training import accuracy, make_clone
 
 ROWS = 32
-"""Number of matches played at once. They are all finished even if the time is up, so more matches
-would take a slow player too long.
+"""Number of matches played at once. When the time is up, all of these matches are still finished.
+With more matches at once, a slow player would exceed its time by too much.
 """
 MOST = 400
-"""Largest number of matches to play for one purpose. Learning from more would take long."""
+"""Largest number of matches of each kind: to learn from, against the opponents, and against the
+original. Learning from more matches would take too long.
+"""
 DISTURB = 0.05
-"""Share of the frames in which a bot or a rival makes a mistake (docs/cloning.md)."""
+"""Share of the frames of a bot or a rival in which the recorder replaces the player's keys with its
+keys from an earlier moment (docs/cloning.md).
+"""
 SHARP = 0.3
-"""Temperature of the clones of bots and rivals in games of keys. Most bots and rivals don't sample
-their actions, and a clone that samples its keys makes mistakes (measured in docs/rivals.md).
+"""Temperature of the clones of bots and rivals, if the actions are keys. Most bots and rivals are
+deterministic. A clone that samples its keys at temperature 1 makes mistakes that such a player does
+not make (measured in docs/rivals.md).
 """
 CLEAN, DIRECT = 1 << 32, 1 << 33
-"""First seeds of the matches that measure a clone: against the original's opponents, and directly
-against the original. The matches to learn from have lower seeds.
+"""Numbers that are added to the seeds of the matches that measure a clone, so that these matches
+share no seed with the matches to learn from. `CLEAN` is for matches against the original's
+opponents, and `DIRECT` for matches against the original itself.
 """
 MUCH = 0.1
-"""A clone counts as much worse if, with 95 % confidence, it scores over this many points a match
-less than its original.
+"""Points per match. A clone counts as much worse than its original if it is behind by more than
+this, with 95 % confidence. The check looks at matches against the same opponents, and at direct
+matches, in which equal players score ½.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Likeness:
-    """Says how well a clone plays like its original. Points are 1 for a win and ½ for a draw.
+    """Compares a clone with its original. A win counts 1 point, and a draw ½.
 
     Attributes:
-        clone, original: their names.
+        clone, original: names of the two players.
         accuracy: share of the original's decisions in which the clone would decide the same. The
             decisions are from matches that the clone has not learnt from.
-        commonest: share of the most common decision among all decisions of the original, for
-            comparison with `accuracy`.
-        decisions: number of the original's decisions over which the two shares are taken.
+        commonest: frequency of the most common decision among the original's decisions. A clone
+            that always made this decision would have this `accuracy`.
+        decisions: number of the original's decisions from which `accuracy` and `commonest` are
+            computed.
         points: for each opponent, the points of the clone and the points of the original. Both have
             played the opponent on the same seeds.
         direct: the clone's points in matches against the original.
@@ -133,7 +141,7 @@ class Original:
         settings: settings of the game.
         entrant: the member to clone, as it enters matches.
         opponents: the member's opponents, not including the member.
-        seed: the first seed.
+        seed: seed of the first match to learn from.
         seconds: time for playing the matches to learn from. The matches that measure the clone get
             the same time.
         temperature: as for `make_clone`. None means `SHARP` for bots and rivals if the actions are
@@ -150,7 +158,7 @@ class Original:
     show: Callable[[str], None]
 
     def cloned(self, sections: Sections, blobs: BlobFolder) -> tuple[str, SnapshotCard]:
-        """Plays the member against its opponents and itself, and learns from these matches.
+        """Plays the member against its opponents and itself, and trains the clone on these matches.
 
         Args:
             sections: the settings.
@@ -164,7 +172,8 @@ class Original:
         """
         member, has_keys = self.entrant.members[0], self.settings.spec().action_kind != CHOICE
         is_bot = has_keys and member.bot is not None
-        errs = is_bot or (has_keys and member.is_rival)  # wrong choices may be illegal
+        # Only keys are replaced by mistakes, because a wrong choice may be illegal.
+        errs = is_bot or (has_keys and member.is_rival)
         played = self._played(
             (self.entrant, [*self.opponents, self.entrant]),
             self.seed,
@@ -232,8 +241,8 @@ class Original:
         seats.
 
         No new pair begins when the time is up or after `MOST` matches, but at least `least` matches
-        are played. All matches that have begun are played to their end, so that long matches are
-        not underrepresented.
+        are played. All matches that have begun are played to their end. Otherwise long matches
+        would be underrepresented.
 
         Returns:
             The replays by the number of the match. The player has the first seat in matches with

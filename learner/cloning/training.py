@@ -38,17 +38,20 @@ FEWEST_SEEDS = 4
 HELD_OUT = 0.1
 """Share of the seeds whose matches are held out. Their loss decides when training stops."""
 PATIENCE = 3
-"""Passes without a lower held-out loss after which training stops."""
+"""Training stops after this many consecutive passes that did not lower the held-out loss."""
 LAST_RATE = 0.05
 """Step size of the last pass, as a share of the first pass's step size."""
 STREAMS = 8
 """Largest number of parallel streams of matches."""
 SEQUENCE = 64
-"""Decisions through which the gradient is propagated back. The memory runs over whole matches."""
+"""Number of decisions through which the gradient is propagated back. The network's memory is
+carried through the whole match.
+"""
 MAX_GRAD_NORM = 1.0
 SMOOTHING = 0.002
-"""Share by which the targets are moved toward 1/2 (choices: toward all legal choices). A key that
-the player never used then keeps a probability of 0.1 %, so later training can discover it."""
+"""Weight of the uniform distribution in the targets (label smoothing). Keys are moved toward a
+probability of 1/2, choices toward equal probabilities of all legal choices. A key that the player
+never used then keeps a probability of 0.1 %, so later training can discover it."""
 
 
 @dataclass(frozen=True)
@@ -140,9 +143,7 @@ def rates_A(learnt: Sequence[Demonstration]) -> NDArray[np.float64]:
 
 
 def new_network(config: AgentConfig, learnt: Sequence[Demonstration], seed: int) -> AgentNetwork:
-    """Makes a fresh network that ignores what it observes and takes each action as often as the
-    player.
-    """
+    """Makes a fresh network that takes each action as often as the player, whatever it observes."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = AgentNetwork(config)
@@ -278,8 +279,8 @@ def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) 
 
 @torch.no_grad()
 def accuracy(network: AgentNetwork, found: Sequence[Demonstration]) -> list[float]:
-    """Returns for each match the share of the player's decisions in which the network decides the
-    same.
+    """Returns, for each match, the share of the player's decisions in which the network would
+    decide the same.
 
     The network takes the likeliest choice, or holds each key whose probability is above 1/2.
     Matches without a decision of the player are left out.
@@ -306,8 +307,8 @@ def accuracy(network: AgentNetwork, found: Sequence[Demonstration]) -> list[floa
 def _losses(
     network: AgentNetwork, streams: Streams, sequence: int, smoothing: float = 0.0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yields the sum of the losses and the number of decisions, for `sequence` decisions of each
-    stream at a time.
+    """Passes through the streams, `sequence` decisions of each stream at a time. Yields the sum of
+    the losses of these decisions, and the number of decisions that count.
     """
     for logits_TSA, now in _unrolled(network, streams, sequence):
         actions_TSA, weight_TS = streams.actions_LSA[now].float(), streams.weight_LS[now]
@@ -320,8 +321,8 @@ def _losses(
 def _unrolled(
     network: AgentNetwork, streams: Streams, sequence: int
 ) -> Iterator[tuple[Tensor, slice]]:
-    """Yields logits and their place in the streams, for `sequence` decisions of each stream at a
-    time.
+    """Runs the network over the streams, `sequence` decisions of each stream at a time. Yields the
+    logits of these decisions, and the slice of the streams that they belong to.
 
     The memory continues from one sequence to the next, but the gradient does not.
     """
@@ -330,7 +331,7 @@ def _unrolled(
     for first in range(0, rows, sequence):
         prefix, now = min(config.context, first), slice(first, first + sequence)
         seen = slice(first - prefix, first + sequence)
-        # Only the critic sees the time left, and nothing is learnt about values here.
+        # Only the critic has the time left as an input, and cloning does not train the critic.
         left_TS = torch.zeros_like(streams.weight_LS[now])
         out = network.unroll(
             streams.obs_LSO[seen], streams.starts_LS[seen], h_SH, c_SH, left_TS, prefix

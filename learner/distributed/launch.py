@@ -1,9 +1,10 @@
 """Starts a learner's ranks (processes that train together), and waits for them.
 
-`torchrun` exits with code 1 after every failure, and with an error when it is asked to stop. A
-learner's exit code tells whether a restart can cure the fault, so this launcher passes it on.
+A learner's exit code tells whether a restart can cure the fault, so this launcher exits with the
+code of the rank that failed. `torchrun` would exit with code 1 after every failure, and with an
+error when it is asked to stop.
 
-On Linux the ranks are forks of a process that has loaded torch, so they share 150 MB of memory and
+On Linux the ranks are forks of a process that has loaded torch. So they share 150 MB of memory, and
 start a second earlier.
 """
 
@@ -57,7 +58,8 @@ def launch(program: Callable[[], int], count: int) -> NoReturn:
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     shared = SharedSum(count) if sys.platform == "linux" else None
     folder = tempfile.mkdtemp(prefix="kumite-ranks-")  # private to this user
-    # A signal waits until all ranks have started, and then reaches each of them.
+    # Signals are blocked until all ranks have started. A signal from this time is then delivered,
+    # and reaches every rank.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     common = {"WORLD_SIZE": str(count), RENDEZVOUS: f"file://{folder}/rendezvous"}
     pids = []

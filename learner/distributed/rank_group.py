@@ -23,7 +23,9 @@ from learner.distributed import shared_sum
 from learner.distributed.launch import RENDEZVOUS
 
 TIMEOUT = timedelta(minutes=30)
-"""Longest wait of a rank for the others, longer than any of them waits for the matchmaker."""
+"""Longest time that a rank waits for the other ranks. A rank may itself wait for the matchmaker, so
+this time is longer than the longest wait for the matchmaker.
+"""
 
 
 def join(device: torch.device) -> None:

@@ -1,7 +1,7 @@
-"""Adds up numbers over ranks that are forks of one process, through memory that they share.
+"""Adds up numbers over ranks in shared memory. The ranks must be forks of the same process.
 
-With two ranks on two cores, adding up the gradients of `laptop`'s network (600 kB) takes 0.4 ms.
-With gloo, over the loopback interface, it takes 2.9 ms.
+With two ranks on two cores, adding up the gradients of the network of the preset `laptop` (600 kB)
+takes 0.4 ms. With gloo, over the loopback interface, it takes 2.9 ms.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ if TYPE_CHECKING:  # the launcher is imported before torch
     from torch import Tensor
 
 SLOT = 1 << 20
-"""Largest count of numbers that a rank writes at once. Pages that no rank writes take no memory."""
+"""Largest count of numbers that a rank writes at once. Memory is reserved for this many numbers,
+but a page takes memory only once a rank has written to it.
+"""
 WAIT_SECONDS = 1800.0
-"""Longest time that a rank waits for another rank. torch's process group waits as long."""
+"""Longest time that a rank waits for another rank, the same as in torch's process group."""
 
 _current: SharedSum | None = None
 
@@ -34,10 +36,11 @@ def current() -> SharedSum | None:
 class SharedSum:
     """Adds up float32 numbers over all ranks. The launcher makes it before it forks the ranks.
 
-    Each rank has two slots that it alone writes, and uses them alternately. A rank reads the other
-    ranks' slots only after all of them have reported that their slots are complete. A rank reports
-    its next slot only after it has read all slots of the previous sum. So when a rank writes a slot
-    again, all ranks have read the old numbers.
+    Each rank has two slots that it alone writes, and it uses them alternately. To compute a sum,
+    each rank writes its slot, reports the slot as complete, and waits for the reports of all other
+    ranks. Then it reads the slots of all ranks. A rank's report for the next sum shows that it has
+    read all slots of this sum. So when a rank writes a slot again, all ranks have read the old
+    numbers.
 
     Args:
         ranks: number of ranks.
@@ -49,8 +52,9 @@ class SharedSum:
         self._pairs = {pair: socket.socketpair() for pair in combinations(range(ranks), 2)}
 
     def enter(self, rank: int) -> None:
-        """Makes this process the rank `rank`, and closes the ends of connections that belong to
-        other ranks. So when a rank ends, its connections close, and the other ranks notice.
+        """Makes this process the rank `rank`. It closes its copies of the connections' ends that
+        belong to other ranks. So when a rank ends, its connections close, and the other ranks
+        notice.
         """
         global _current
         _current = self

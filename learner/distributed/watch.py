@@ -1,7 +1,7 @@
 """Waits for a learner's ranks.
 
-The launcher becomes this program when it has forked the ranks. A process that only waits does not
-need the 200 MB that the ranks share, so this file imports only the standard library.
+The launcher replaces itself by this program after it has forked the ranks. A process that only
+waits does not need the 200 MB that the ranks share, so this file imports only the standard library.
 """
 
 from __future__ import annotations
@@ -13,24 +13,27 @@ import sys
 import time
 
 WATCHED = "KUMITE_WATCHED"
-"""Environment variable: the process ids of the ranks, a colon, the folder of their error files."""
+"""Environment variable that holds the process ids of the ranks, then a colon, and then the folder
+of the ranks' error files.
+"""
 RANK_GONE = 75
 """Exit code of a rank that failed only because another rank had ended."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 ERROR_FILE = "error-{rank}"
-"""Name of the file in which a rank leaves the sentence that says why it failed."""
+"""Name of the file to which a rank writes the error message when it fails."""
 _POLL_SECONDS = 0.05
 _PATIENCE_SECONDS = 30.0
 """Time for the other ranks to end after a failure, before they are killed."""
 
 
 def watch() -> int:
-    """Waits until all ranks have ended. When a rank fails, it ends the other ranks.
+    """Waits until all ranks have ended. When a rank fails, the other ranks are ended, too.
 
     The ranks are children of this process. The folder of their error files is removed at the end.
 
     Returns:
-        The exit code of the rank that failed first, 0 if all succeeded.
+        The exit code of the rank that failed first, or 1 if that rank left no error file. 0 if all
+        ranks succeeded, or if a signal asked this process to stop.
     """
     pids, _, folder = os.environ[WATCHED].partition(":")
     ranks = [int(pid) for pid in pids.split()]
@@ -77,7 +80,7 @@ def watch() -> int:
 
 
 def _explain(folder: str, number: int, cause: int, codes: dict[int, int]) -> int:
-    """Prints a sentence about why the learner ends. Returns the exit code for this program."""
+    """Prints why the learner ends, and returns this program's exit code."""
     code, error_file = codes[cause], os.path.join(folder, ERROR_FILE.format(rank=number))
     if os.path.isfile(error_file):
         with open(error_file, encoding="utf-8") as file:
