@@ -139,11 +139,11 @@ def _work(words: list[str]) -> int:
             words += () if flags == previous else flags.arguments()
         if flags.ranks > 1:
             learner.share(flags.ranks)  # raises here if the matches can't be divided
-            if found:  # the search has started gRPC threads, which a fork would lose
+            if found:  # the search for the league started gRPC threads, which a fork would lose
                 os.execv(sys.executable, [sys.executable, "-m", "learner", *words])
             _load(learner.threads)
             _load_brawl(sections)
-            gc.freeze()  # collecting garbage would copy the memory that the ranks share
+            gc.freeze()  # else garbage collection would copy the memory that the ranks share
             launch(functools.partial(main, words), flags.ranks)
     run(options, sections)
     return 0

@@ -1,6 +1,6 @@
-"""Implements `league doctor`: why does an agent not learn?
+"""Implements `league doctor`, which finds out why an agent does not learn.
 
 The module `game` measures a game, `training` measures a short training, and `run` reads a run's
-files. Each of them checks possible reasons, and reports its verdict on a reason in a `Finding`. The
-module `findings` groups the findings: consequences are listed under their cause.
+files. Each of these modules checks possible reasons, and reports a `Finding` with a verdict for
+each reason. The module `findings` lists consequences under their cause.
 """

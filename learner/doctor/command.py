@@ -1,4 +1,4 @@
-"""``league doctor``: why does it not learn?"""
+"""``league doctor``: finds out why an agent does not learn."""
 
 from __future__ import annotations
 
@@ -95,8 +95,10 @@ def doctor(
 def _named(
     preset: str | None, config: Path | None, game: str | None
 ) -> tuple[str | None, list[str]]:
-    """Returns the preset and the flags to use. By default, a game whose actions are choices gets
-    the preset `board`.
+    """Returns the preset and the assignments to resolve the settings from.
+
+    If neither a preset nor a file is named, a game whose actions are choices gets the preset
+    `board`. Any other game except `brawl` then gets dense rewards.
     """
     from league.games.base import CHOICE
     from league.games.registry import game_spec

@@ -1,8 +1,7 @@
-"""Describes what the doctor can find: reasons for not learning, and the verdicts on them.
+"""Defines the reasons for not learning that the doctor checks, and the verdicts on them.
 
-If a part is broken, checks of the parts that depend on it fail as well, although only the first
-part has to be fixed. So `primary_causes` lists every finding that follows from another finding
-under its cause.
+If a part of a learner is broken, the checks of the parts that depend on it fail as well. Only the
+broken part has to be fixed. So `primary_causes` lists the other findings as its consequences.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 
 
 class Verdict(StrEnum):
-    """Says whether a reason applies. `UNKNOWN` means that it can't be measured in this set-up."""
+    """Says whether a reason applies. `UNKNOWN` means that the reason can't be measured here."""
 
     UNKNOWN = "unknown"
     OK = "ok"
@@ -31,8 +30,12 @@ class Verdict(StrEnum):
 
 
 class Reason(NamedTuple):
-    """Describes a reason why an agent may not learn: the reason's title, the system that it belongs
-    to, and the reasons that may follow from it.
+    """Describes a reason why an agent may not learn.
+
+    Attributes:
+        title: a few words.
+        system: group of related reasons, such as `rewards`.
+        leads_to: keys of the reasons that may follow from this reason.
     """
 
     title: str
@@ -76,14 +79,14 @@ REASONS: Mapping[str, Reason] = {
     "E": Reason("Policy broke in an update", "updates"),
     "M": Reason("Minimal agent learns nothing", "flow"),
 }
-"""The twenty reasons of the checklist in docs/doctor.md, and further reasons. Of the further
-reasons, the doctor judges B, C, O and V for every set-up, A, W and E only from a run's files, and M
-only with --emergency. If the game fails a match, the doctor finds F alone."""
+"""The twenty reasons of the checklist in docs/doctor.md, and further reasons with letters as keys.
+B, C, O and V are judged for every set-up. A, W and E need a run's files, and M needs --emergency.
+If the game fails a match, the doctor reports only F."""
 LEADS_TO: Mapping[str, frozenset[str]] = {
     key: frozenset({*reason.leads_to.split(), "M"}) - {key} for key, reason in REASONS.items()
 }
-"""For each reason, the other reasons that may look bad only because of it. Every reason leads to M.
-There are no cycles.
+"""For each reason, the other reasons whose checks may fail only because of this reason. Every
+reason leads to M. There are no cycles.
 """
 SYSTEMS = tuple(dict.fromkeys(reason.system for reason in REASONS.values()))
 """The systems that the reasons belong to, in the order of the reasons."""
@@ -138,16 +141,16 @@ def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 class Cause(NamedTuple):
-    """Groups a finding that nothing else explains with the findings that follow from it."""
+    """Holds a finding that no other finding explains, and the findings that follow from it."""
 
     finding: Finding
     consequences: tuple[Finding, ...] = ()
 
 
 def primary_causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
-    """Returns every bad finding once, as a cause or under the first cause that leads to it.
+    """Returns every bad finding once: as a cause, or under the first cause that leads to it.
 
-    Failures come first, and a warning never explains a failure.
+    Causes that are failures come first. A warning never explains a failure.
     """
     bad = [finding for finding in findings if finding.is_bad]
     bad.sort(key=lambda finding: -finding.verdict.severity)

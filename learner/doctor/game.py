@@ -36,23 +36,25 @@ ACTIONS_AT_MOST = 32
 PAIRS_AT_MOST = 96
 RANDOM_MATCHES = 32
 WIDEST = 1000
-"""Size of an observation above which most of its numbers are rarely worth their weights."""
+"""Largest size of an observation that draws no warning. In larger observations, most numbers are
+rarely worth the network's weights that read them.
+"""
 HARDLY_SEEN = 0.3
-"""Share of matches in which a change of the opponent's play must show in the observations. Below
-this share the check warns. The share is above 0 even if a game by mistake shows a player its own
-state in place of the opponent's, because the opponent's play affects the player's state.
+"""Smallest share of matches in which a change of the opponent's play must show in the player's
+observations. The check warns below this share, not only at 0. Even if a game by mistake shows a
+player its own state in place of the opponent's, the opponent's play affects that state.
 """
 CLIPPED_SHARE = 0.01
-"""Share of observations with a clipped value above which the check fails. Rare clipping costs
-little."""
+"""The check fails if an observed number is clipped in more than this share of the observations.
+Rare clipping costs little."""
 SCALE_FLOOR = 1e-8
-"""Smallest running variance of the return in the learner (`ReturnScale`)."""
+"""Number that the learner adds to the running variance of the return (`ReturnScale.scale`)."""
 ALONE = 0.95
 NOT_ALIGNED, HARDLY_ALIGNED = 0.5, 0.6
 
 SLOWEST, TIMED = 3.0, 5
 """Longest acceptable mean time of a decision, in seconds, and the number of decisions over which
-this mean is taken. The doctor plays thousands of decisions.
+the mean is taken. A slower game can't be examined, because the doctor plays thousands of decisions.
 """
 
 Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
@@ -110,7 +112,7 @@ def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
     yield from _effects(set_up, seed)
     played = random_play(set_up, set_up.opponents, seed)
     indices = [set_up.spec.bot_index(name) for name in set_up.bots] + [EXTERNAL]
-    # random play counts as a player, so a single bot has an opponent, too
+    # The random player is one of the opponents, so even a single bot has an opponent.
     pairs = [(a, b) for a in indices for b in indices if (a, b) != (EXTERNAL, EXTERNAL)]
     pairs = (pairs * max(1, 32 // max(len(pairs), 1)))[:PAIRS_AT_MOST] or [(EXTERNAL, EXTERNAL)]
     rows = np.arange(len(pairs))
@@ -295,8 +297,9 @@ def _bounds(*traces: Trace) -> Finding:
 def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
     """Judges 2 and 4. Plays each match several times from the same seed, and compares the copies.
 
-    Each match has a row without a change, a row for each action that is tried (seat 0 takes it
-    where it otherwise would not), and a last row in which seat 1 plays differently.
+    The first row of a match is played without a change. Then follows a row for each action that is
+    tried. In this row, seat 0 flips the key at random times, or takes the choice once. In the last
+    row of the match, seat 1 plays differently.
     """
     spec = set_up.spec
     names, own_size = spec.action_names, spec.own_size
@@ -317,7 +320,7 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
         if game.legal_N2A is None or spec.action_kind != CHOICE:
             changed = other[rows, 0, action] < 0.5
             actions[rows[changed], 0, action[changed]] ^= 1
-        else:  # the row makes this choice once, when it is legal and not made anyway
+        else:  # seat 0 makes this choice once, where it is legal and another choice was drawn
             changed = game.legal_N2A[rows, 0, action] & (actions[rows, 0, action] == 0)
             changed &= first_N[rows] < 0
             actions[rows[changed], 0] = 0
@@ -364,7 +367,7 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
 def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
     """Judges 6 to 8 and 19: whether rewards exist, come often enough, and have a suitable size."""
     weights_K, learner = set_up.weights_K, set_up.settings.learner
-    # Decisions over which the discount still counts.
+    # Horizon of the discount, in decisions.
     reach = 1.0 / (1.0 - learner.gamma) if learner.gamma < 1.0 else math.inf
     reward_TN = (played.terms_TN2K @ weights_K)[..., 0]
     fresh = float((reward_TN != 0.0)[played.first_TN].mean())

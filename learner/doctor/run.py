@@ -1,9 +1,8 @@
 """Judges a run by the learner's files: scalars, tables, and the newest checkpoint.
 
 Most checks look at the newest fifth of the run, because a fault at the start may be over. A short
-training (`learner.doctor.training`) judges the newest weights. The alarms that the learner raised
-while it ran are recomputed from its files, by the rules that the learner uses
-(`league.runs.alarms`).
+training (`learner.doctor.training`) judges the newest weights. The learner's alarms are recomputed
+from its files, by the rules that the learner itself uses (`league.runs.alarms`).
 
 Clean matches are matches that the evaluator plays only to measure. No learner trains on them.
 Numbers and letters such as 14 or E are keys of `learner.doctor.findings.REASONS`.
@@ -43,16 +42,18 @@ from learner.train.checkpoint import CheckpointFolder
 FEWEST_UPDATES, FEWEST_MATCHES = 20, 40
 """Fewest updates and matches from which the checks can conclude anything."""
 OVERSHOT = 1.0
-"""KL divergence of a single update above which the whole run fails the check."""
+"""A run fails the check if the KL divergence of a single update is larger than this."""
 BROKE = 0.3
-"""Share of the entropy that an update must leave. A healthy update leaves over 90 %."""
+"""Smallest share of the policy's entropy that must be left after an update. After a healthy update,
+over 90 % is left.
+"""
 BY_ALARM = {
     "9": ("no term is silent or carries the whole reward", "term_dominates", "term_silent"),
     "C": ("no value was clipped to its bounds", "clipped"),
     "W": ("no opponent always wins, and not every match is won", "never_won", "always_won"),
 }
-"""The reasons that only alarms judge. Each has the words to report if no alarm is on, and the kinds
-of its alarms."""
+"""The reasons that are judged by alarms alone. Each reason has the sentence to report if no alarm
+is on, followed by the kinds of alarms that belong to the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +81,7 @@ class RunEvidence:
         return self.scalars[tag].values.tolist() if tag in self.scalars else []
 
     def late(self, tag: str) -> list[float]:
-        """Returns the last fifth of a tag's values, at least ten if there are ten."""
+        """Returns the last fifth of a tag's values, but not fewer than the last ten values."""
         values = self.scalar(tag)
         return values[-max(10, len(values) // 5) :]
 
@@ -110,7 +111,8 @@ def read_run(folder: Path, name: str = "main") -> RunEvidence:
     saved = CheckpointFolder(newest / "checkpoints").read_newest()
     scalars = read_scalars(learner / "tensorboard")
     sections = resolve(None, config, environment={})
-    # A learner that was started by hand is not listed. All exploiters have the same settings.
+    # The settings don't list a learner that was started by hand. If it has generations, it is an
+    # exploiter. Both kinds of exploiters have the same settings, so either role will do.
     role = Role.MAIN_EXPLOITER if generations else Role.MAIN
     for entry in sections.of(SupervisorSettings).learners:
         if entry.name == name:
@@ -188,7 +190,7 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
         )
     entropies, updates = run.scalar("policy/entropy"), len(run.scalar("policy/approx_kl"))
     if updates < FEWEST_UPDATES:
-        for key in ("A", "E"):  # the probe judges the other reasons
+        for key in ("A", "E"):  # the short training judges the other reasons
             yield unknown(key, f"too little to judge: {updates} updates")
         return
     yield from _policy(run, entropies)
@@ -235,7 +237,7 @@ def _policy(run: RunEvidence, entropies: list[float]) -> Iterator[Finding]:
     yield judged(
         "18",
         f"entropy {entropies[0]:.3g} at first, {now:.3g} now: {share:.0%} of the largest",
-        # if a single update lowered the entropy, that update is to blame, not the bonus
+        # If a single update lowered the entropy, E reports it. A larger bonus would not help.
         failure=run.has_alarm("entropy_collapse") and left >= BROKE,
         warning=share < ENTROPY_LOW and left >= BROKE,
         fix="raise learner.ent_coef and learner.ent_coef_final, and start from an older snapshot "

@@ -1,4 +1,4 @@
-"""Describes the subject of an examination, and builds the parts of a learner from it."""
+"""Describes the game, agent and settings that the doctor examines, and builds a learner of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SetUp:
         settings: the sections that a learner reads.
         mix: weights of the stage's opponent mix.
         game: makes a batch of N matches, usually `settings.game.make`.
-        network: makes the agent, fresh or with a run's weights, each time that it is called.
+        network: makes a new network of the agent, with fresh weights or with a run's weights.
         stage: index of the curriculum's stage.
     """
 
@@ -78,7 +78,7 @@ def set_up_of(sections: Sections, stage: int = 0, role: Role = Role.MAIN) -> Set
     settings = SessionSettings.of(sections)
     if role in EXPLOITING:
         settings = settings_of(settings, sections.of(ExploiterSettings), role)
-    # references take effect after more updates than the doctor makes
+    # Regularisation is off, because references take effect only after many updates.
     settings = replace(settings, regularisation=RegularisationSettings(alpha=0.0))
     mix = sections["matchmaker"]["mixes"].get(settings.curriculum.stages[stage].mix, {})
     return SetUp(settings=settings, mix=mix, game=settings.game.make, stage=stage)
@@ -102,12 +102,12 @@ def smaller(set_up: SetUp) -> SessionSettings:
 
 
 def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> LeaguePPO:
-    """Builds the learner's algorithm with the set-up's game and network, on matches against the
-    set-up's bots.
+    """Builds a learner with the set-up's game and network. Its opponents are the bots of the
+    set-up's mix.
 
     Args:
         set_up: the game and the agent.
-        settings: sections to learn by.
+        settings: settings of the training.
         folder: folder of the log.
     """
     game, device = set_up.game(settings.learner.matches), torch.device("cpu")

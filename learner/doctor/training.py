@@ -1,14 +1,15 @@
-"""Trains for a short time with the parts of a normal learner, and watches the numbers closely.
+"""Trains for a short time with the parts of a normal learner, and judges the numbers that it logs.
 
-There are two trainings. The first judges the agent and the settings of the set-up, by a few updates
-on fewer matches. The second (`--emergency`) trains the minimal agent: it keeps the game and the
-rewards and replaces everything else. It shows whether the smallest network can learn in many short
-matches against the easiest opponent that random play does not already beat, with settings that
-learn quickly (docs/benchmarks.md).
+There are two trainings. The first makes a few updates on fewer matches, to judge the agent and the
+settings of the set-up. The second (`--emergency`) trains the minimal agent. It keeps the game and
+the rewards, and replaces everything else: the network is the smallest, the settings learn quickly
+(docs/benchmarks.md), and the matches are many and short. The opponent is the easiest bot that
+random play does not already beat. If this agent learns nothing, the game or the rewards are at
+fault.
 
 Numbers and letters such as 11 or M are keys of `learner.doctor.findings.REASONS`.
 
-Shape suffixes: X rows of history and rollout, T steps, B matches, O observation, A actions.
+Shape suffixes: X rows (history and then T steps), T steps, B matches, O observation, A actions.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ VANISHED, EXPLODED, STILL_LARGE = 1e-6, 100.0, 30.0
 STUCK = 1e-7
 """KL divergence below which a policy has not moved at all."""
 MANY_WEIGHTS = 20_000.0
-"""Weights per decision of a rollout above which a network learns the rollout by heart. After
-training on two matches of 16 decisions, the agent size `base` was 20 percentage points better on
-these two than on other matches."""
+"""Number of weights per decision of a rollout above which a network memorises the rollout. After an
+agent of the size `base` was trained on two matches of 16 decisions, its accuracy on these matches
+was 20 percentage points higher than on other matches."""
 EMERGENCY_SECONDS = 40.0
-"""Processor time for which the minimal agent trains. A busy machine needs more time for it, but
-makes no fewer steps.
+"""Processor time for which the minimal agent trains, in seconds. On a busy machine the training
+takes longer, but the agent makes as many steps.
 """
 EASY = 0.75
 """If random play scores at least this much against a bot, the bot leaves nothing to learn."""
@@ -66,7 +67,9 @@ FEWEST_COMPARED, MOST_COMPARED = 128, 2048
 smallest number is also the number of matches that the minimal agent plays at once.
 """
 SIGNIFICANT = 3.0
-"""The last matches must pay more than the first by this many standard errors."""
+"""The mean reward of the last matches must exceed the mean reward of the first matches by this many
+standard errors.
+"""
 MINIMAL_LEARNER = {
     "matches": 128,
     "n_steps": 32,
@@ -92,7 +95,7 @@ def optimizer_steps(learner: LearnerSettings) -> int:
 
 
 def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
-    """Judges 11 to 18, 20, B and V: trains for a few updates against the mix's bots, on the CPU."""
+    """Trains on the CPU for a few updates against the mix's bots. Judges 11 to 18, 20, B and V."""
     learner, watch, few = set_up.settings.learner, _Watch(set_up), smaller(set_up)
     model, fault = _trained(set_up, few, updates * few.learner.matches * few.learner.n_steps, watch)
     if not fault:
@@ -208,8 +211,8 @@ def _size(set_up: SetUp, model: LeaguePPO) -> Iterator[Finding]:
 
 @torch.no_grad()
 def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
-    """Judges 15. An episode starts in the middle of the rollout, and the check changes everything
-    before this start. Later outputs must not change.
+    """Judges 15: sets an episode start in the middle of the rollout, and changes all inputs before
+    this start. The outputs after the start must stay the same.
     """
     prefix, half = model.buffer.context, model.n_steps // 2
     starts, changed = batch.starts_XB.clone(), batch.obs_XBO.clone()
@@ -272,7 +275,7 @@ def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterat
         fix="connect the part to the loss: no detach, no dead activation, orthogonal start",
     )
     usual = median(update["learning/gradient_norm"] for update in updates)
-    large = norm > EXPLODED  # clipping copes with a large first gradient
+    large = norm > EXPLODED  # alone it is no failure, because the gradient is clipped
     yield judged(
         "12",
         f"norm {norm:.3g} at first (most in {most}), then {usual:.3g}",
@@ -288,7 +291,8 @@ def _updates(set_up: SetUp, updates: list[dict[str, float]], spread: float) -> I
     """
     learner = set_up.settings.learner
     kls = [update["policy/approx_kl"] for update in updates]
-    stuck = max(kls) < STUCK and optimizer_steps(learner) > 1  # a first step's KL is 0
+    # The KL divergence is measured before each optimizer step, so it is 0 in the first step.
+    stuck = max(kls) < STUCK and optimizer_steps(learner) > 1
     yield judged(
         "16",
         f"at {learner.learning_rate:g} an update moves the policy by a KL of {fmean(kls):.2g}, "
@@ -348,7 +352,7 @@ def train_minimal_agent(
         seconds: processor time to train for.
 
     Returns:
-        The finding on reason M (the minimal agent learns nothing), and for each update the mean
+        The finding on reason M (the minimal agent learns nothing), and for each rollout the mean
         reward of the matches that ended in it.
     """
     small, curve = minimal(set_up), _Curve(seconds)
@@ -383,9 +387,9 @@ class _Curve(BaseCallback):
 def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) -> Finding:
     """Judges M: whether the last matches have higher rewards than the first.
 
-    At the start of a training, short matches end first. So the same number of matches from both
-    ends is compared: at least `FEWEST_COMPARED`, which is the number of matches that are played at
-    once.
+    Compares equally many matches from the start and from the end of the training. Of the matches
+    that are played at once, short matches end first. So at least as many matches are compared as
+    are played at once (`FEWEST_COMPARED`), to include long matches.
 
     Args:
         matches: the reward and score of each match, in the order in which the matches ended.
