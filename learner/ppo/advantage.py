@@ -32,8 +32,9 @@ def generalised_advantage(
     """Computes the advantages and the value targets of a rollout.
 
     delta_t = r_t + d_t v_{t+1} - v_t and A_t = delta_t + lambda d_t A_{t+1}. The discount d_t is
-    `gamma`, or 0 if the match ended in step t. The end of the rollout bootstraps from `bootstrap_N`
-    (Schulman et al. 2016, arXiv 1506.02438, eq. 16). Targets are A_t + v_t.
+    `gamma`, or 0 if the match ended in step t. After the last step of the rollout, `bootstrap_N`
+    takes the place of v_{t+1} (Schulman et al. 2016, arXiv 1506.02438, eq. 16). The value targets
+    are A_t + v_t.
 
     Args:
         r_TN: rewards.
@@ -90,10 +91,10 @@ def explained_variance(
 class ReturnScale:
     """Tracks the standard deviation of the discounted return, by which rewards are divided.
 
-    The return R_t = gamma R_{t-1} + r_t is tracked separately in each of the N matches that are
-    played at once, and restarts when a new match begins there. The parallel update of Chan et al.
-    (1979) tracks its variance over all steps of all ranks. Nothing is clipped, so that all rewards
-    keep their relative weights.
+    N matches are played at once, each in its own row. The return R_t = gamma R_{t-1} + r_t is
+    tracked separately in each row, and restarts from 0 when a new match begins in the row. Its
+    variance is taken over all rows and all ranks, by the parallel update of Chan et al. (1979).
+    Nothing is clipped, so that all rewards keep their relative weights.
 
     Args:
         num_matches: N.
@@ -142,7 +143,7 @@ class ReturnScale:
 
     @property
     def scale(self) -> float:
-        """The divisor, which is 1 before the first rollout."""
+        """The number by which rewards are divided, 1 before the first rollout."""
         return float(np.sqrt(self.m2 / self.count + 1e-8)) if self.count else 1.0
 
     def state(self) -> dict[str, Any]:

@@ -1,9 +1,10 @@
-"""Measures numbers for the log beyond an update's losses, on samples that cost little time.
+"""Computes metrics for the log, in addition to an update's losses. To save time, they are computed
+from samples.
 
-Gradient norms come from the first minibatch. Numbers about the strategy latent (the encoder's
-summary of the opponent) and about attention come from one forward pass of the encoder over a sample
-of the rollout's matches. With the sizes of the preset `laptop`, this pass takes 0.8 % of the time
-that an update's own passes take.
+Gradient norms come from the first minibatch. Metrics of the strategy latent (the encoder's summary
+of the opponent) and of attention come from a single forward pass of the encoder over a sample of
+the rollout's matches. With the sizes of the preset `laptop`, this pass takes 0.8 % of the time that
+the update itself takes for its forward and backward passes.
 
 Shape suffixes: T steps, B and N matches, D width, P pooled outputs, h heads.
 """
@@ -21,14 +22,12 @@ from league.agent.network import AgentNetwork, ages
 from learner.rollout.buffer import SequenceBuffer
 
 SAMPLE_SHARE = 16
-"""Every 16th match is sampled, at least `SAMPLE_LEAST` of them. A forward pass over the sample
-takes far less than a hundredth of the update.
-"""
+"""Every 16th match is sampled, but at least `SAMPLE_LEAST` matches."""
 SAMPLE_LEAST = 4
 
 
 class Diagnostics:
-    """Collects an update's numbers. `take` returns them and starts the next update."""
+    """Collects the metrics of an update. `take` returns them, and starts the next collection."""
 
     def __init__(self) -> None:
         self._values: dict[str, float] = {}
@@ -69,7 +68,8 @@ class Diagnostics:
     def update_ends(
         self, network: AgentNetwork, buffer: SequenceBuffer, update: int, frame_skip: int
     ) -> None:
-        """Measures latent and attention in a sample of matches. The sample changes with `update`.
+        """Measures the latents and the attention in a sample of the rollout's matches. Each update
+        samples other matches.
 
         Args:
             network: the agent after the update.
@@ -108,7 +108,7 @@ class Diagnostics:
             self._put(name, value)
 
     def take(self) -> dict[str, float]:
-        """Returns the finite numbers since the last call.
+        """Returns the metrics since the last call, without those that are not finite.
 
         `policy/lag_updates` is the mean number of optimizer steps between the weights that acted
         and the weights that learnt.
@@ -176,9 +176,10 @@ def attention_age(weights_TBPh: Tensor, stride: int) -> Tensor:
 def separation(latent_ND: np.ndarray, kinds_N: Sequence[str]) -> float:
     """Measures the share of the latents' variance that lies between kinds, corrected for chance.
 
-    It is Kelley's epsilon squared (PNAS 21, 1935), 1 - (W / (n - k)) / (S / (n - 1)), where S is
-    the total and W the within-kind sum of squares of n latents of k kinds. Random labels give 0 on
-    average, and 1 means that each kind has a single latent.
+    It is Kelley's epsilon squared (PNAS 21, 1935), 1 - (W / (n - k)) / (S / (n - 1)). There are n
+    latents of k kinds. S is the sum of squared distances from the mean of all latents, and W the
+    sum of squared distances from the mean of the latent's kind. Random labels give 0 on average. 1
+    means that all latents of a kind are the same.
 
     Args:
         latent_ND: latents.

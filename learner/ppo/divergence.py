@@ -37,8 +37,9 @@ def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None =
     """Computes the exact KL(π ‖ π_fixed) in nats.
 
     Keys are independent, so their divergences add up. Choices are compared over the legal choices.
-    The gradient is the analytic `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`. It leaves out `Σ_a
-    ∂π_a/∂l`, which is 0. So both value and gradient are exactly 0 if the policies are equal.
+    The gradient with respect to the logits l is `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`. The term
+    `Σ_a ∂π_a/∂l` is left out, because it is 0. So both value and gradient are exactly 0 if the
+    policies are equal.
 
     Args:
         kind: KEYS or CHOICE (`league.games.base`).

@@ -60,10 +60,10 @@ STOP_INTERVAL = 32
 slowest rank.
 """
 GAE_LAMBDA = 0.95
-"""Lambda of the generalised advantage estimate, from the guide that the preset `seed` follows."""
+"""Lambda of the generalised advantage estimate. It comes from the guide of the preset `seed`."""
 MAX_GRAD_NORM = 0.5
-"""Largest norm of the gradient of all parameters together, from the guide that the preset `seed`
-follows.
+"""Largest norm of the gradient of all parameters together. It comes from the guide of the preset
+`seed`.
 """
 _LOGGED = (
     "loss/policy",
@@ -198,17 +198,17 @@ class LeaguePPO(RecurrentPPO):
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
 
     def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # pyrefly: ignore[bad-override]
-        """Plays the matches of `env` from the next rollout on. It must have as many matches as the
-        old environment. If `force_reset` is true, the recurrent memory of the matches in progress
-        is cleared.
+        """Plays the matches of `env` from the next rollout on. `env` must have as many matches as
+        the old environment. If `force_reset` is true, the recurrent memory of all matches is
+        cleared.
         """
         super().set_env(env, force_reset)
         if force_reset:
             self._forget_matches()
 
     def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
-        """Sets the progress that schedules follow. It is measured over all steps of the run, or
-        over `schedule_span` (first step, length) if this is set.
+        """Sets the progress that schedules follow. The progress is measured over all steps of the
+        run, or over `schedule_span` (first step, number of steps) if this is set.
         """
         if self.schedule_span is not None:
             first, length = self.schedule_span
@@ -225,7 +225,7 @@ class LeaguePPO(RecurrentPPO):
     def collect_rollouts(  # pyrefly: ignore[bad-override]
         self, env: LeagueVecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int
     ) -> bool:
-        """Plays `n_steps` in every match.
+        """Plays `n_rollout_steps` steps in every match.
 
         Callbacks find a step's `new_obs`, `rewards`, `dones`, `infos`, `actions`, `values`,
         `log_probs` and `n_steps` in their `locals`, as in Stable-Baselines3. `env.finished` holds
@@ -317,7 +317,7 @@ class LeaguePPO(RecurrentPPO):
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
         actions_NA = actor.sample(self.key_rng)
         held_N = env.decisions.held_N
-        if held_N.any():  # held actions get their probabilities from the newest weights
+        if held_N.any():  # the newest weights determine the probabilities of held actions
             held_NA = env.or_held(actions_NA.to(torch.uint8).cpu().numpy())
             actions_NA = torch.as_tensor(held_NA).to(actions_NA)
         if buffer.legal_TNA is not None and legal is not None:
@@ -329,7 +329,8 @@ class LeaguePPO(RecurrentPPO):
         if self.transform is not None:
             self.transform.before_step(t, env, starts_N, out.logits_BA)
         pressed_NA: NDArray[np.uint8] = actions_NA.to(torch.uint8).cpu().numpy()
-        self._check_finite(out.logits_BA, out.value_B)  # the copy has waited for the GPU already
+        # Checked only here, where copying the actions has already waited for the GPU.
+        self._check_finite(out.logits_BA, out.value_B)
         self.inference_seconds += time.perf_counter() - started
         return pressed_NA
 
@@ -357,8 +358,8 @@ class LeaguePPO(RecurrentPPO):
     def _check_finite(self, logits_NA: Tensor, value_N: Tensor) -> None:
         """Raises `NumericalFault` when the network's outputs are not finite.
 
-        It checks only the sum of the outputs, because the sum of numbers is not finite if one of
-        them is not finite. So a single number has to be copied from the device.
+        The check sums all outputs, so that only one number has to be copied from the device. If any
+        output is not finite, the sum is not finite either.
         """
         if math.isfinite(float(logits_NA.sum() + value_N.sum())):
             return
@@ -379,8 +380,8 @@ class LeaguePPO(RecurrentPPO):
         self.buffer.cut_short(steps)
 
     def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
-        """Returns the learner's memory in its own seats, and its memory in the opponents' seats,
-        which it also plays in self-play. The second memory is None unless the rewards are
+        """Returns the learner's memory in its own seats, and its memory in the opponents' seats. In
+        self-play the learner plays both. The second memory is None unless the rewards are
         transformed.
         """
         across = None if self.transform is None else env.opponent_policy.live_memory()
@@ -434,15 +435,15 @@ class LeaguePPO(RecurrentPPO):
             if stops:
                 break
         self._n_updates += len(logged["loss/total"])
-        if not stops:  # the KL of a few minibatches says little
+        if not stops:  # otherwise the KL covers only a few minibatches
             self.rate.adapt(float(np.mean(logged["policy/approx_kl"])))
         self._log(logged)
         self._renew_references()
         self.learning_seconds += time.perf_counter() - started
 
     def _minibatches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Draws the minibatches of all epochs. Yields the matches of each minibatch, and the
-        `_sums` of the minibatch over all ranks.
+        """Draws the minibatches of all epochs. Yields, for each minibatch, its matches and its
+        `_sums`, added up over all ranks.
         """
         epochs = [self.buffer.drawn(self.sequences, self.shuffle_rng) for _ in range(self.n_epochs)]
         drawn = [rows for epoch in epochs for rows in epoch]
@@ -450,7 +451,7 @@ class LeaguePPO(RecurrentPPO):
         return zip(drawn, self.group.sum(torch.stack(list(map(self._sums, drawn)))), strict=True)
 
     def _sums(self, rows: Tensor) -> Tensor:
-        """Returns the minibatch's `advantage_sums` and then its `_counts`, float64 `[6]`."""
+        """Returns the `advantage_sums` of a minibatch, followed by its `_counts`, float64 `[6]`."""
         batch = self.buffer.minibatch(rows)
         return torch.cat(
             [advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)]
@@ -473,8 +474,9 @@ class LeaguePPO(RecurrentPPO):
         return {**values, "learning/gradient_norm": norm}, stops
 
     def _counts(self, batch: Minibatch) -> Tensor:
-        """Returns three numbers of steps, float64 `[3]`, never 0: steps with a decision, steps that
-        are not left out (`Minibatch.weight_TB`), and steps in which the opponent's action is known.
+        """Counts three kinds of steps: steps with a decision, steps that are not left out
+        (`Minibatch.weight_TB`), and steps in which the opponent's action is known. Returns float64
+        `[3]`. A count of 0 is replaced by 1e-8, so that shares can be computed.
         """
         size = float(batch.value_TB.numel())
         weights = batch.decided_TB(), batch.weight_TB, batch.known_TB
@@ -539,8 +541,8 @@ class LeaguePPO(RecurrentPPO):
     def weighted(
         self, terms: LossTerms, decided: float = 1.0, counted: float = 1.0, known: float = 1.0
     ) -> Tensor:
-        """Computes the loss: the weighted sum of the terms, each multiplied by the part's share of
-        the minibatch.
+        """Computes the loss of a part of a minibatch: the weighted sum of the part's loss terms.
+        Each term is also multiplied by the part's share of the steps that the term averages over.
 
         Args:
             terms: the terms of a part of a minibatch.
@@ -568,7 +570,7 @@ class LeaguePPO(RecurrentPPO):
         references = self.references
         if references is None:
             return
-        if self.transform is not None:  # the loss has no divergence to log
+        if self.transform is not None:  # `train` logs no divergence, because the loss has none
             distance = self.transform.divergence(self.buffer)
             means = WeightedMeans(references.metric_names())
             for name, value in references.metrics(distance).items():

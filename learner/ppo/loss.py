@@ -82,13 +82,13 @@ def value_loss(value: Tensor, target: Tensor, weight: Tensor | None = None) -> T
 
 
 def advantage_sums(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Returns the count, the sum and the sum of squares of the advantages that count.
+    """Returns the number, the sum and the sum of squares of the advantages with a positive weight.
 
-    The sums of a minibatch's parts, or of several ranks, add up to the sums of the whole.
+    The results of a minibatch's parts, or of several ranks, add up to the result of the whole.
 
     Args:
         advantage: advantages of any shape.
-        weight: positive for each step that counts. None: all steps count.
+        weight: weights of the same shape. None: all weights are positive.
 
     Returns:
         Float64 `[3]` on the CPU.
@@ -144,8 +144,8 @@ def forecast_loss(kind: str, logits_TBA: Tensor, batch: Minibatch) -> Tensor:
 
 @torch.no_grad()
 def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], Tensor]) -> float:
-    """Returns the `forecast_loss` in nats of a predictor that knows only how frequent each action
-    is, or NaN if no action is known.
+    """Returns the `forecast_loss` of a predictor that knows only how frequent each action is, in
+    nats. Returns NaN if no action is known.
 
     Counts start at one half (Jeffreys' prior). The probability of a choice is its frequency
     divided by the sum of the frequencies of all legal choices.
@@ -205,8 +205,8 @@ class WeightedMeans:
     """Computes means over all parts of a minibatch and over all ranks. Each part is weighted by its
     share of the minibatch.
 
-    `names` are fixed at the start, because all ranks must add up the same numbers, even if a rank
-    has no value for some of the names. A name without any value has no mean.
+    `names` are fixed at the start. Even if a rank has no value for some of the names, it must send
+    as many numbers as the other ranks. A name that has no value on any rank gets no mean.
     """
 
     def __init__(self, names: Iterable[str]) -> None:

@@ -16,12 +16,12 @@ from learner.distributed.rank_group import RankGroup
 from learner.ppo.loss import WeightedMeans
 
 SMALLEST_SCALE = 1.0
-"""Smallest loss scale. At this scale an overflow means that the gradient itself is infinite."""
+"""Smallest loss scale. If the gradient still overflows at this scale, it is itself infinite."""
 SMALLEST_RATE = 1.0 / 64.0
 
 
 def compute_type(precision: str, device: torch.device) -> torch.dtype:
-    """Chooses the type of an update's matrix products.
+    """Chooses the number type in which an update computes matrix products.
 
     Args:
         precision: auto, float32, bfloat16 or float16. `auto` is bfloat16 on a GPU that has it,

@@ -1,10 +1,10 @@
 """Keeps references: frozen copies of the learner. Regularisation keeps the learner near them.
 
 A reference has its own weights and recurrent memory. After each rollout it is unrolled once,
-without a gradient, over the observations that the learner saw. Every epoch compares the learner
-with the resulting logits. A new reference takes over the learner's memory of the matches in
-progress. From then on the reference and the learner have separate memories, and each match begins
-with an empty memory.
+without a gradient, over the observations that the learner saw. In all epochs of the update, the
+learner's policy is compared with the resulting logits. A new reference starts with a copy of the
+learner's memory of the matches in progress. From then on it has a memory of its own, which is
+cleared at the start of each match.
 
 The learner's seat is its side of a match. In self-play the learner also plays the opponent's seat.
 
@@ -36,15 +36,18 @@ from learner.rollout.buffer import Minibatch, SequenceBuffer
 from learner.settings import RegularisationSettings
 
 ROWS_AT_ONCE = {"cpu": 4096, "cuda": 1 << 17}
-"""Rows of history and steps that go through a reference together, chosen for caches and memory."""
+"""Largest number of rows (of history and steps, over all matches) that go through a reference in a
+single call. It suits the CPU's caches and the GPU's memory.
+"""
 MATCH_SHARE = 0.25
-"""Share of the matches in which references play if the divergence is a term of the loss. With this
-sample, references take less than a tenth of the learner's time. If the divergence is part of the
-rewards, references play in all matches.
+"""Share of the matches in which references play, if the divergence is a term of the loss. With this
+share, references take less than a tenth of the learner's time. If the divergence is part of the
+rewards instead, references play in all matches.
 """
 PORTFOLIO_INTERVAL = 5_000
-"""Number of updates between additions to the portfolio. In each interval of this length, the first
-anchor that is replaced joins the portfolio. All other replaced anchors are dropped.
+"""Number of optimizer steps between additions to the portfolio. The anchor is the newest reference.
+In each interval of this length, the first anchor that is replaced joins the portfolio. All other
+replaced anchors are dropped.
 """
 log = logging.getLogger(__name__)
 
@@ -88,7 +91,7 @@ class References:
         device: device that computes.
         autocast: returns a context that sets the precision in which the references play, the same
             precision as in the learner's updates.
-        group: the ranks. The leader chooses the reference to drop, and all ranks drop it.
+        group: the ranks. The leader chooses which reference to drop, and all ranks drop the same.
     """
 
     def __init__(
@@ -105,7 +108,7 @@ class References:
         share = 1.0 if settings.form == "reward" else MATCH_SHARE
         self.matches, self.covered = matches, max(1, math.ceil(share * matches))
         self.members: list[Reference] = []
-        self.renewed_at = self.kept_at = 0  # updates
+        self.renewed_at = self.kept_at = 0  # in optimizer steps
         self.portfolio_interval = PORTFOLIO_INTERVAL
         self.register: Callable[[AgentNetwork, int], str] = lambda _, step: f"reference-{step}"
         self.ratings: Callable[[], Mapping[str, float]] = dict
@@ -128,7 +131,7 @@ class References:
             self.members = [self._freeze(network, own, other, step)]
 
     def due(self, updates: int) -> bool:
-        """Returns whether the anchor is to be renewed now, after `updates` updates."""
+        """Returns whether the anchor is to be renewed now, after `updates` optimizer steps."""
         interval = self.settings.reference_interval
         return interval > 0 and updates // interval > self.renewed_at // interval
 
@@ -237,8 +240,8 @@ class References:
         """Computes the KL divergence of the policy from the closest reference in each state of a
         minibatch.
 
-        It uses only the matches in which references play, as a sample. Over many minibatches, the
-        mean over these matches agrees with the mean over all matches.
+        Only the matches in which references play are used, as a sample of all matches. The expected
+        result is the mean over all matches.
 
         Args:
             logits_TBA: the policy's logits.
@@ -262,8 +265,8 @@ class References:
         return closest_divergence(kl_MTB, weight_TB[:, covered_B], states)
 
     def metrics(self, divergence: Divergence) -> dict[str, float]:
-        """Returns numbers for the log: the divergence, and then numbers of each member, the anchor
-        first.
+        """Returns metrics for the log: the divergence, and then three metrics of each reference, of
+        the anchor first.
         """
         numbers: list[Any] = [divergence.loss.detach()]
         for kl, share, member in zip(
@@ -338,7 +341,8 @@ def most_redundant(kl_MM: NDArray[np.floating]) -> int:
     """Returns the index of the member that is closest to another member. A tie goes to the first.
 
     Args:
-        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states: the error if π_j replaces π_i.
+        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states, the error that arises if π_j replaces
+            π_i.
     """
     others_MM = np.where(np.eye(len(kl_MM), dtype=bool), np.inf, kl_MM)
     return int(others_MM.min(1).argmin())
@@ -366,7 +370,8 @@ def unrolled(
     parts = []
     for first in range(0, matches, at_once):
         here = slice(first, first + at_once)
-        time_left_TB = obs_XNO.new_zeros(rows - context, h_NH[here].shape[0])  # the critic's input
+        # The time left is an input of the critic only, so any number will do.
+        time_left_TB = obs_XNO.new_zeros(rows - context, h_NH[here].shape[0])
         parts.append(
             network.unroll(
                 obs_XNO[:, here], starts_XN[:, here], h_NH[here], c_NH[here], time_left_TB, context

@@ -6,8 +6,8 @@ For the learner's seat i and the opponent's seat j:
 
 (Perolat et al. 2022, DeepNash, arXiv 2206.15378, after Perolat et al. 2021, arXiv 2002.08456). The
 last term keeps the game zero-sum. It applies only where the learner itself plays the opponent's
-seat. Unlike a KL term in the loss, the transformed reward also affects earlier states, through the
-value.
+seat. Unlike a KL term in the loss, the transformed reward also affects earlier states, because it
+changes their values.
 
 Shape suffixes: X rows (history and steps), T steps, N matches, R self-play matches, M
 references, O observation, A actions, H memory.
@@ -48,7 +48,7 @@ class RewardTransform(History):
         choices = config.action_kind == CHOICE
         self.legal_TNA = torch.ones(actions, dtype=torch.bool, device=device) if choices else None
         self.live_TN = torch.zeros(actions[:2], dtype=torch.bool, device=device)
-        self.added_TN = np.zeros(actions[:2], np.float32)  # by the newest rollout
+        self.added_TN = np.zeros(actions[:2], np.float32)  # to the rewards of the newest rollout
 
     def before_step(
         self, t: int, env: LeagueVecEnv, starts_N: Tensor, own_logits_NA: Tensor
@@ -80,15 +80,16 @@ class RewardTransform(History):
         self.actions_TNA[t] = torch.as_tensor(env.opponent_actions_NA, device=self.device)
 
     def play(self, steps: int) -> Tensor | None:
-        """Unrolls the references over the opponents' seats in self-play, where the learner plays
-        them.
+        """Unrolls the references over the opponents' seats of self-play matches. In these matches
+        the learner also plays the opponents' seats.
 
         Returns:
             The references' logits `[M, T, R, A]`, or None without self-play.
         """
         live_N = self.live_TN[:steps].any(0)
         if not live_N.any():
-            # The memories miss these steps. The next self-play match clears them at its start.
+            # The references' memories don't take in these steps. That does no harm, because the
+            # next self-play match clears the memories at its start.
             return None
         started, references = time.perf_counter(), self.references
         rows, logits = self.context + steps, []
