@@ -1,4 +1,4 @@
-"""``league profile``: how fast this machine trains, what limits it, and faster settings."""
+"""``league profile``: measures how fast this machine trains, and finds faster settings."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Measures the learner's pipeline in bursts. A burst is a short training that consists of whole
 updates.
 
-A fork server loads torch once. It forks a fresh process for every measurement. So the memory and
-CPU time of each measurement are separate, and a measurement may run out of memory without harm.
+A fork server loads torch once, and forks a fresh process for every measurement. So the memory and
+CPU time of each measurement are separate. If a measurement runs out of memory, the others are not
+affected.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from learner.train.metrics import busy_seconds
 
 TRACED_UPDATES = 2
 LONGEST = 160
-"""Number of characters of another library's error that are shown."""
+"""Largest number of characters to show of another library's error message."""
 PRELOADED = ["learner.profile.measuring", "torch.utils.tensorboard", "league.games.brawl.game"]
 
 
 class Spread(NamedTuple):
-    """Holds the median, the smallest and the largest value of all bursts."""
+    """Holds the median, the smallest and the largest of the bursts' values."""
 
     median: float
     lowest: float
@@ -62,7 +63,7 @@ class Burst:
     Attributes:
         steps: steps of the learner, all matches together.
         seconds: wall-clock time of these steps.
-        parts: seconds by kind of work. `other` is the time outside all counters.
+        parts: seconds by kind of work. `other` is the time that no counter covers.
         cpu_seconds: CPU time of the process for these steps, all its threads together.
     """
 
@@ -105,7 +106,7 @@ class Measured:
         gpu_busy_share: share of the traced time in which the GPU computed, None without a trace.
         failure: why there are no bursts, for example because memory ran out.
         warning: a sentence that the user should read. It does not affect the figures.
-        changes: the settings of [learner] in which the configurations of a sweep differ, by name.
+        changes: values of the settings of [learner] that a sweep varies, by the setting's name.
     """
 
     bursts: list[Burst] = field(default_factory=list)
@@ -134,7 +135,7 @@ class Measured:
         return max(shares, key=shares.__getitem__)
 
     def cpu_cores(self) -> float:
-        """Returns CPU time over wall clock: the number of cores that the process kept busy."""
+        """Returns how many cores the process kept busy: CPU time divided by wall-clock time."""
         return sum(b.cpu_seconds for b in self.bursts) / sum(b.seconds for b in self.bursts)
 
     def steps_per_cpu_second(self) -> float:
@@ -248,7 +249,8 @@ def measure(order: Order) -> Measured:
 
 
 def _run(order: Order) -> Measured:
-    with contextlib.suppress(OSError):  # if memory runs out, Linux ends this process first
+    # If memory runs out, Linux ends the process with the highest score first.
+    with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     threads = int(order.sections["learner"]["threads"])
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))

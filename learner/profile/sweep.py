@@ -40,7 +40,9 @@ CLOSE = 0.03
 """Speeds that differ by less than this share count as equal."""
 MIB = 1 << 20
 STARVED = 0.85
-"""Busy cores below which a process on the CPU waits for something: a core, a worker or a sleep."""
+"""If a learner on the CPU keeps fewer cores busy than this, it must be waiting: for a core, for a
+process of the game, or in a sleep.
+"""
 ADVICE = {
     "game": "more matches share each call's fixed cost (learner.matches); a game with its own "
     "workers takes more of them in game.options",
@@ -114,13 +116,13 @@ def take(
     gpu: int | None,
     cpu: bool,
 ) -> Profile:
-    """Measures the settings, or a sweep around them if `wanted` is given. Ctrl-C ends the
+    """Measures the settings, or all configurations of a sweep if `wanted` is given. Ctrl-C ends the
     measurements early.
 
     Args:
         sections: all settings.
         wanted: the values to try for each axis (a setting that the sweep varies), as for `plan`.
-            None measures the settings alone.
+            None: there is no sweep, and only the settings themselves are measured.
         seconds: seconds of measurement for each configuration, None for the default.
         trace: file for a trace of two updates.
         gpu: number of the GPU to compute on.
@@ -224,8 +226,8 @@ def plan(
 
 
 def recommended(rows: Sequence[Measured], current: Changes) -> Measured | None:
-    """Returns the measurement of the fastest configuration, or of the configuration with the fewest
-    changed settings if several are equally fast within `CLOSE`.
+    """Returns the measurement of the fastest configuration. If the speeds of several configurations
+    differ by less than `CLOSE`, the configuration that changes the fewest settings is returned.
 
     A change of a setting that affects learning counts more than any number of changes that affect
     only the speed.
@@ -265,8 +267,8 @@ def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
 
 
 def doubt(best: Measured, before: Measured | None) -> str:
-    """Returns a warning if the recommended configuration is faster than the settings only within
-    the spread of the bursts, else "".
+    """Returns a warning if the recommended configuration may be faster than the settings only by
+    chance, because the speeds of their bursts overlap. Otherwise returns "".
 
     Args:
         best: the measurement of the recommended configuration.
@@ -284,7 +286,7 @@ def doubt(best: Measured, before: Measured | None) -> str:
 
 
 def print_row(row: Measured, title: str) -> None:
-    """Prints the speed and the share of the time of each kind of work, then CPU use and memory."""
+    """Prints the speed and time share of each kind of work, and then CPU use and memory."""
     speed = row.speed()
     lines = [
         [kind, f"{speed.median / share:,.0f}" if share else "", f"{share:.1%}"]

@@ -1,4 +1,4 @@
-"""Stores a rollout in memory, time-major, preceded by the history that the encoder needs.
+"""Stores a rollout in memory, after the history that the encoder needs. Time is the first axis.
 
 Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, B matches of a minibatch, O
 observation, A actions.
@@ -43,8 +43,8 @@ class Minibatch:
         weight_TB: 0 in steps that don't count, such as the steps of failed matches. None: all steps
             count.
         across_TBA: the opponents' actions, None if they are not kept.
-        known_TB: 1 in steps that count and in which the opponent's action is known and was not
-            forced, else 0.
+        known_TB: 1 in steps that count if the opponent's action is known and was not forced,
+            otherwise 0.
     """
 
     obs_XBO: Tensor
@@ -77,7 +77,8 @@ class Minibatch:
         """Returns 1 for steps in which the learner has made a decision that counts, and 0 for other
         steps. None means that all steps have such a decision.
 
-        A forced choice (on the opponent's turn) has no gradient and would only dilute the means.
+        A choice is forced if it is the only legal choice, for example on the opponent's turn. A
+        forced choice has no gradient. If it counted, it would only make the mean gradient smaller.
         """
         if self.legal_TBA is None:
             return self.weight_TB
@@ -86,8 +87,8 @@ class Minibatch:
 
 
 def _rows(name: str, tensor: Tensor | None, rows: Tensor) -> Any:
-    """Selects the matches `rows` of a field. The axis of the matches is the first axis, or the
-    second axis after X or T.
+    """Selects the matches `rows` from a field of a minibatch. The matches are the first axis, or
+    the second axis if the first axis is X or T.
     """
     if tensor is None:
         return None
@@ -99,7 +100,7 @@ class History:
     the rollout.
 
     The last C observations of a rollout are the context of the next rollout. Episode starts are
-    kept as well, so that the encoder never reads entries from before a match's beginning.
+    stored as well, so that the encoder does not read observations of an earlier match.
 
     Attributes:
         played_N: number of steps that each match has made in this rollout, None if no match has
@@ -131,7 +132,7 @@ class History:
             rows[to : to + self.context] = self._newest(rows, source)
 
     def _newest(self, rows: Tensor, played: int) -> Tensor:
-        """Copies the newest C rows of each match, as of `played` steps of the rollout."""
+        """Copies the newest C rows of each match after `played` steps of the rollout."""
         if self.played_N is None:
             return rows[played : played + self.context].clone()
         first_N = torch.as_tensor(self.played_N, device=rows.device)
@@ -155,9 +156,9 @@ class History:
 class SequenceBuffer(History):
     """Stores T steps of N matches in preallocated memory.
 
-    A match that waits in a step stores nothing, and its next step takes the free row. So at the end
-    of the rollout, the last rows of this match (from `played_N` on) are unused. They have the
-    weight 0.
+    A match that waits in a step stores nothing, and its next step is stored in the free row. So at
+    the end of the rollout, the last rows of this match (from `played_N` on) are unused. Unused rows
+    have the weight 0.
 
     Args:
         config: sizes of the network.
@@ -205,8 +206,9 @@ class SequenceBuffer(History):
         super().carry_context()
 
     def place(self, t: int) -> Any:
-        """Returns the index at which step `t` of the rollout is stored. The index is a row number.
-        After a match has waited in this rollout, it is a row number for each match.
+        """Returns the index at which step `t` of the rollout is stored. As long as no match has
+        waited in this rollout, it is the row number `t`. Otherwise the rows differ from match to
+        match, and the index has a row number for each match.
         """
         return t if self.played_N is None else (self.played_N, np.arange(len(self.played_N)))
 
@@ -253,7 +255,7 @@ class SequenceBuffer(History):
 
         Args:
             t: the step in which they failed.
-            steps_N: number of steps of each match until then.
+            steps_N: number of steps that each match has made since its start, step `t` included.
             failed_N: which matches failed.
         """
         weight_TN = self._weights()

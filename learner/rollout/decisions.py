@@ -1,7 +1,7 @@
-"""Plays the learner's decisions frame by frame against rivals, which decide about every frame.
+"""Plays the learner's decisions frame by frame against rivals, which decide in every frame.
 
-Rivals are agents in separate processes, so they may take longer than a step of the learner. A row
-is one of the matches that are played at once.
+Rivals are agents in separate processes, so their decisions may take longer than a step of the
+learner. A row is one of the matches that are played at once.
 
 Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
 """
@@ -20,9 +20,9 @@ class Decisions:
     """Plays the learner's decision in each match frame by frame, and adds up the results of the
     frames.
 
-    While the rival of a match computes, the decision stays open and may continue in a later step of
-    the learner. Until the decision is over, the learner keeps its keys held, and gets the
-    observation from which it decided.
+    A decision of the learner lasts several frames. While the rival of a match computes, the
+    learner's decision stays open, and may continue in a later step. Until the decision is over, the
+    learner's actions and its observation stay the same.
 
     Args:
         game: the game. While some of its rows play, the other rows rest.
@@ -45,7 +45,7 @@ class Decisions:
 
     @property
     def held_N(self) -> NDArray[np.bool_]:
-        """True in rows whose decision has begun, so that the learner keeps its keys held."""
+        """True in rows whose decision has begun, so the learner's actions can't change."""
         return self.done_N > 0
 
     @property
@@ -54,7 +54,9 @@ class Decisions:
         return ~self.open_N
 
     def seen_NO(self, seat_N: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Copies the observations `[N, O]` from which the players in these seats decide."""
+        """Copies the observations `[N, O]` of these seats. In rows whose decision has begun, it is
+        the observation from before the decision.
+        """
         seen_NO = self._game.observations_N2O[np.arange(len(seat_N)), seat_N]
         held = np.flatnonzero(self.held_N)
         seen_NO[held] = self._seen_N2O[held, seat_N[held]]
@@ -97,8 +99,8 @@ class Decisions:
         self.open_N &= (self.done_N < self._frame_skip) & ~self._ended_N
 
     def finish(self) -> None:
-        """Ends a step. Afterwards the game's arrays look as if a single call had played the
-        decisions that are over, while the rows with open decisions rested.
+        """Ends a step. Afterwards the game's arrays look as if a single call of `step` had played
+        all decisions that are over, and had left out the rows with open decisions.
         """
         game = self._game
         game.reward_terms_N2K[:] = np.where(self.open_N[:, None, None], 0.0, self._terms_N2K)

@@ -34,8 +34,8 @@ UNPLAYABLE_IN_A_ROW = 256
 opponents could be played, the probability of such a long series would be two in a million.
 """
 HANDED_BACK_IN_A_ROW = 32
-"""After handing back this many matches against slow rivals in a row, the environment plays the next
-match even if its rival is slow.
+"""Largest number of matches in a row that are handed back because their rivals are slow. The next
+match is played even if its rival is slow.
 """
 RECENT = 1000
 """The share of rivals among opponents is averaged over about this many of the newest draws. The
@@ -45,12 +45,12 @@ rivals.
 SLOW = 0.5
 """Rivals count as slow if their matches wait in more than this share of the steps."""
 FAILURES_IN_A_ROW = 16
-"""Fewest consecutive failed matches after which the learner gives the game up. With many matches at
-once, it gives up after twice their number.
+"""The learner stops after this many failed matches in a row, or after twice the number of matches
+that are played at once if this is larger.
 """
 FAILING_STEPS = 8
-"""The learner gives up only if this many steps had failures, because a process that dies fails all
-its matches at once.
+"""The learner stops only if at least this many steps had failed matches. A process of the game that
+dies fails all its matches in the same step, and this alone is no reason to stop.
 """
 
 
@@ -210,12 +210,16 @@ class LeagueVecEnv(VecEnv):
         return self.decisions.seen_NO(self.seat_N)
 
     def time_left_N(self) -> NDArray[np.float32]:
-        """Returns for each match the share of its time that was left when the learner decided."""
+        """Returns for each match the share of its time limit that was left at the learner's newest
+        decision.
+        """
         frames_N = self.game.frames_N - self.decisions.done_N
         return (1.0 - frames_N / self.game.spec.max_frames).astype(np.float32)
 
     def or_held(self, actions_NA: NDArray[Any]) -> NDArray[Any]:
-        """Returns `actions_NA`, but the earlier actions in rows whose decision continues."""
+        """Returns `actions_NA`, except in rows whose decision continues. There the earlier actions
+        are returned.
+        """
         held_N = self.decisions.held_N
         if not held_N.any():
             return actions_NA
@@ -284,24 +288,26 @@ class LeagueVecEnv(VecEnv):
         """Plays a step: frame by frame in matches against rivals, and all frames at once in the
         other matches.
 
-        Returns the time at which the batched policy had decided, plus the seconds that the step
-        then waited for rivals. The caller counts the time until then as the opponents' time, and
-        the rest of the step as the game's time.
+        Returns a time that divides the step between the opponents and the game: the caller counts
+        the time before it as the opponents' time, and the time after it as the game's time. It is
+        the time at which the batched policy had decided, plus the seconds that the step then waited
+        for rivals.
         """
         other_N, policy, decisions = 1 - self.seat_N, self.opponent_policy, self.decisions
         may_wait = self.num_envs // 2 if self.may_wait else 0
         rival_N = np.zeros(self.num_envs, np.bool_)
         rival_N[policy.rival_seats] = True
         decisions.begin()
-        seen_NO = self._seen_across()  # kept up to date for rivals
-        self._play_rivals(rival_N, seen_NO, self.num_envs)  # those that have decided by now
+        seen_NO = self._seen_across()  # updated after each frame in matches against rivals
+        self._play_rivals(rival_N, seen_NO, self.num_envs)  # only rivals that have already decided
         over_N = decisions.over_N
         actions_NA = policy.act(seen_NO, legal_NA, may_wait, over_N)
         actions_NA[over_N] = self._actions_N2A[over_N, other_N[over_N]]
         self._actions_N2A[self._rows, other_N] = actions_NA
         chosen = time.perf_counter()
         self._play_decided(rival_N, seen_NO)
-        # While other matches play, rivals decide about two more frames, or about one if slow.
+        # The other matches are played in two parts, so that rivals can decide twice meanwhile.
+        # Slow rivals get only one part.
         parts = 1 if self._slowness > SLOW else 2
         for part in range(parts):
             others_N = ~rival_N & (self._rows % parts == part)
@@ -419,9 +425,9 @@ class LeagueVecEnv(VecEnv):
         )
 
     def _take(self) -> Assignment:
-        """Takes the next assignment. If rivals are slow, and the share of matches that wait for
-        rivals is larger than the share of rivals among recent assignments, assignments against
-        rivals are handed back.
+        """Takes the next assignment. An assignment against a rival is handed back if rivals are
+        slow and too many matches already wait for rivals: a larger share of the matches than the
+        share of rivals among recent assignments.
         """
         for _ in range(HANDED_BACK_IN_A_ROW):
             assignment = self.source.take()
@@ -457,7 +463,7 @@ def actions_of(
     seat_N: NDArray[np.int64],
     legal_NA: NDArray[np.bool_] | None,
 ) -> OpponentActions:
-    """Returns the actions of the players in the seats `seat_N` in the last step. This includes
+    """Returns the actions that the players in the seats `seat_N` took in the last step, also in
     matches that ended in this step.
 
     Args:
@@ -472,7 +478,7 @@ def actions_of(
     if played_N2A is not None:
         known_N = np.ones_like(known_N)
     actions_NA = (sent_N2A if played_N2A is None else played_N2A)[rows, seat_N]
-    if legal_NA is not None:  # forced choices say nothing, illegal ones have no probability
+    if legal_NA is not None:  # forced choices say nothing, illegal choices have probability 0
         known_N = known_N & (legal_NA.sum(-1) > 1) & (actions_NA * legal_NA).any(-1)
     return OpponentActions(
         actions_NA=actions_NA * known_N[:, None], legal_NA=legal_NA, known_N=known_N

@@ -13,17 +13,17 @@ from league.players import Assignment, Book, MatchResult, Player, PlayerKind
 class MixSource:
     """Draws endless matches from an opponent mix without a matchmaker.
 
-    It draws a category by weight, and then a player of the category uniformly. The weight of
-    categories without players (such as exploiters and clones) goes to the other categories. If all
-    categories are empty, the learner plays itself.
+    Each draw chooses a category by weight, and then a player of the category with equal
+    probabilities. Categories without players (such as exploiters and clones) are left out. If all
+    categories are empty, the learner plays against itself.
 
     Args:
-        mix: weights by the name of a category, a bot or a snapshot.
+        mix: weight of each category. A bot's or a snapshot's name is a category of its own.
         spec: the game, with its bots.
         live: the learner.
         snapshots: frozen players of the category `snapshots`.
         seed: seed of the draws.
-        matches_per_draw: number of consecutive matches against each opponent that is drawn.
+        matches_per_draw: number of consecutive matches against an opponent before the next draw.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class MixSource:
         )
 
     def report(self, result: MatchResult) -> None:
-        """Keeps the reason for a failure."""
+        """Keeps the reason if the match failed."""
         if result.failed:
             self.failed = result.failure
 

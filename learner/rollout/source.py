@@ -19,12 +19,13 @@ from league.service.pace import Pace
 from league.stages import StageRequest
 
 AHEAD = {KEYS: 16, CHOICE: 256}
-"""Smallest number of assignments to fetch in advance, by the kind of actions. In a game of choices,
-a match may last only one step, so a whole batch may end at once.
+"""Smallest number of assignments to fetch in advance, by the kind of actions. If the actions are
+choices, a match may last only one step, so all matches of a batch may end at once.
 """
 GATHER_SECONDS = 0.25
-"""Least time between two exchanges with the matchmaker while enough matches are ready. An exchange
-costs the learner and the matchmaker about a millisecond each, however many results it carries.
+"""Shortest time between two exchanges with the matchmaker while enough matches are ready. An
+exchange costs the learner and the matchmaker about a millisecond each, no matter how many results
+it carries.
 """
 HOLD_SECONDS = 0.5
 """Time after which a paused learner checks again whether the pause has ended."""
@@ -199,9 +200,9 @@ class MatchBroker:
     def flush(self, timeout: float = 30.0) -> int:
         """Waits until every result is acknowledged.
 
-        If the matchmaker does not answer, the wait ends after `timeout` seconds, because writing a
-        checkpoint is more important. If the run later continues from this checkpoint, all results
-        that were acknowledged after the end of the wait count as lost.
+        If the matchmaker does not answer, the wait ends after `timeout` seconds, so that a
+        checkpoint can be written. If the run later continues from this checkpoint, results that
+        were acknowledged after the wait count as lost.
 
         Returns:
             The log position of the newest acknowledged result.
@@ -254,7 +255,7 @@ class MatchBroker:
                     self._changed.wait_for(self._has_work, left)
                     self._changed.wait_for(self._is_urgent, min(left, GATHER_SECONDS))
             self._send_results()
-        except Exception as error:  # else the training loop would wait for ever
+        except Exception as error:  # handed to the training loop, which would wait for ever
             with self._changed:
                 self._error = (
                     error
