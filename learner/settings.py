@@ -101,18 +101,18 @@ class LearnerSettings(Settings):
         return not self.matches % ranks and not (self.batch_size // self.n_steps) % ranks
 
     def cpu_ranks(self) -> int:
-        """Returns the number of processes (ranks) to use for a learner that has a CPU with enough
-        cores to itself.
+        """Returns the number of processes (ranks) to use on a CPU with a free core for each of them.
 
         With fewer than 32 matches per rank, batches are so small that a second core does not help.
         """
         return 2 if self.matches >= 64 else 1
 
     def share(self, ranks: int) -> LearnerSettings:
-        """Returns the settings of one rank, with its share of the matches and of each minibatch.
+        """Returns the settings of a single rank, with its share of the matches and of each
+        minibatch.
 
-        All ranks together make the optimizer steps that a single rank would make, with minibatches
-        of the same size.
+        All ranks together have as many matches, and minibatches of the same size, as a learner
+        without ranks. So they also make as many optimizer steps.
 
         Raises:
             ConfigError: the matches or the minibatches can't be divided among the ranks.

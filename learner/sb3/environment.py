@@ -62,10 +62,10 @@ class _Keys(spaces.MultiBinary):
 
 
 class JoinedEnv(LeagueVecEnv):
-    """Plays the matches of the player that learns here, and reports their results.
+    """Plays matches of the player that learns here, and reports their results to the league.
 
-    Make it with `league_env`. Close it, or use it in a `with` block, so that it returns the leases
-    of matches that it has not played.
+    Make it with `league_env`. Close it, or use it in a `with` block. It then returns the leases of
+    matches that it has not played.
     """
 
     def __init__(
@@ -104,8 +104,8 @@ class JoinedEnv(LeagueVecEnv):
         return after
 
     def heartbeat(self) -> None:
-        """Reports progress to the league. The league keeps this player's leases as long as frames
-        are played.
+        """Reports progress to the league. As long as the reported number of played frames grows,
+        the player keeps its leases.
         """
         self._last_heartbeat = time.monotonic()
         busy = {
@@ -119,8 +119,8 @@ class JoinedEnv(LeagueVecEnv):
     def follow(self, model: BaseAlgorithm) -> None:
         """Makes the newest weights of `model` the opponent in self-play matches.
 
-        If `model` has already made more steps than the environment (because it was loaded), the
-        environment continues to count from the model's number of steps.
+        A model that was loaded may already have made more steps than the environment. The
+        environment then counts on from the model's number of steps.
 
         Raises:
             InvalidInput: `perceptron_of` refuses the policy, or the model is on another device.
@@ -179,8 +179,8 @@ def league_env(
         settings: changes of settings, as for `--set`: "game.frame_skip=4", "game.reward=sparse", …
         seed: seed of the opponents' sampled actions.
         goes_on: whether the model that trains here continues the newest model of this name. If not,
-            earlier results under this name stay in the log, but no longer count in the player's
-            live rating.
+            earlier results under this name no longer count in the player's live rating. They stay
+            in the league's log.
 
     Returns:
         The player's matches as a `VecEnv`.
@@ -212,7 +212,7 @@ def league_env(
             action_kind=spec.action_kind,
         )
         card = SnapshotCard(
-            agent=config,  # `publish` replaces it with the policy's own
+            agent=config,  # `publish` replaces it with the policy's own configuration
             game=spec.name,
             game_version=spec.version,
             frame_skip=rules.frame_skip,
@@ -305,7 +305,7 @@ class PublishEvery(BaseCallback):
     def _on_step(self) -> bool:
         return True
 
-    def _on_rollout_start(self) -> None:  # an update is complete here
+    def _on_rollout_start(self) -> None:  # between two updates, so the weights don't change
         if self.num_timesteps // self.steps > self._published // self.steps:
             publish(self.model)
             self._published = self.num_timesteps

@@ -44,7 +44,8 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
         InvalidInput: the policy is of another kind, or has options that the league's network lacks.
     """
     is_supported = isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy)
-    if not is_supported or not hasattr(policy, "mlp_extractor"):  # an exported snapshot lacks it
+    # A snapshot that was exported to Stable-Baselines3 has no `mlp_extractor`.
+    if not is_supported or not hasattr(policy, "mlp_extractor"):
         raise _unlike(f"{type(policy).__name__} is another kind")
     if (
         type(policy.features_extractor) is not FlattenExtractor

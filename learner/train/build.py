@@ -37,7 +37,9 @@ from learner.train.checkpoint import Values, read_checkpoint, snapshot_values
 from learner.train.loggers import make_logger
 
 RESIDENT_BYTES = 4096 << 20
-"""Memory for opponents' weights in each process. The least recently used weights are dropped."""
+"""Largest size in bytes of the opponents' weights that a process keeps in memory. The least
+recently used weights are dropped.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +118,7 @@ def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -
 def check_stages(
     settings: SessionSettings, mixes: Mapping[str, Collection[str]], rivals: Collection[str] = ()
 ) -> None:
-    """Raises an error for settings with which the run would fail later.
+    """Raises an error for settings that would make the run fail later.
 
     Args:
         settings: all sections.
@@ -199,7 +201,7 @@ def make_model(
     should_stop: Callable[[], bool],
     make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
 ) -> LeaguePPO:
-    """Makes the algorithm on `env`. In self-play, the algorithm's network also plays the opponents.
+    """Makes the algorithm that learns in `env`. In self-play, its network also plays the opponents.
 
     Args:
         folder: folder of the log.

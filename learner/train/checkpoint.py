@@ -1,8 +1,9 @@
-"""Writes and reads checkpoints: everything that a learner needs to continue exactly where it was.
+"""Writes and reads checkpoints. A checkpoint holds everything that a learner needs to continue
+exactly where it was.
 
 A checkpoint is a file of tensors and plain values. It is read without unpickling code
-(`torch.load(weights_only=True)`). It is first written under a temporary name, then synced to the
-disk, and then renamed.
+(`torch.load(weights_only=True)`). The file is first written under a temporary name, then synced to
+the disk, and then renamed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 FORMAT = 3
 MOST_BYTES = 16 * 2**30
 KEEP = 3
-"""Number of checkpoints on disk. If the newest is damaged, two older checkpoints are left."""
+"""Number of checkpoints to keep on disk. If the newest is damaged, two older ones are left."""
 _FILE = re.compile(r"step_(\d{12})\.pt")
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,9 @@ class CheckpointFolder:
     def __init__(self, folder: Path, keep: int = KEEP) -> None:
         self.folder, self.keep = folder, keep
         self.unfit: list[Path] = []
-        """Readable checkpoints that `read_newest` found not to fit. The next write renames them."""
+        """Undamaged checkpoints that `read_newest` skipped, because `fits` returned False. The next
+        write renames them.
+        """
 
     def files(self) -> list[Path]:
         """Lists the checkpoint files, newest first."""
@@ -65,7 +68,7 @@ class CheckpointFolder:
         temporary = path.with_suffix(".tmp")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            for left in self.folder.glob("*.tmp"):  # of a process that was killed while writing
+            for left in self.folder.glob("*.tmp"):  # left by a process that was killed
                 left.unlink(missing_ok=True)
             with open(temporary, "wb") as file:
                 torch.save({"format": FORMAT, **values}, file)
@@ -77,7 +80,8 @@ class CheckpointFolder:
                 with contextlib.suppress(OSError):  # a disk without hard links
                     os.link(path, backup)
             os.replace(temporary, path)
-            for unfit in self.unfit:  # after the new file, so that a crash leaves a file that fits
+            # Renamed only after the new file is in place, so that a crash leaves a usable file.
+            for unfit in self.unfit:
                 if unfit != path and unfit.exists():
                     unfit.replace(unfit.with_suffix(".unfit"))
             self.unfit = []
@@ -151,8 +155,8 @@ def read_checkpoint(path: Path) -> Values:
 def _check_archive(file: BinaryIO) -> None:
     """Raises `BadZipFile` unless the file is an uncompressed zip archive, as torch writes it.
 
-    It also checks that the archive's parts are not larger than the file, so that they can't fill
-    the memory.
+    It also checks that the archive's parts are not larger than the file. Otherwise a small file
+    could fill the memory.
     """
     with zipfile.ZipFile(file) as archive:
         parts = archive.infolist()
@@ -204,8 +208,8 @@ OWN = (
 
 
 def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
-    """Returns what a rank other than the leader adds to the checkpoint: its matches in progress,
-    and its own random and recurrent state.
+    """Returns the values that a rank adds to the leader's checkpoint: its matches in progress, and
+    its own random and recurrent state.
 
     Args:
         model: the algorithm.
@@ -227,11 +231,11 @@ def parts_of(saved: Values) -> list[Values]:
 
 
 def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
-    """Returns the part of `algorithm_state` that a snapshot has.
+    """Returns the values of `algorithm_state` that a snapshot has: the weights, and the scale of
+    returns, which is the unit of the critic's values.
 
-    These are the weights and the scale of returns, which is the unit of the snapshot's critic. The
-    scale is restored as if it had been measured over as many steps as the card states. A scale of 1
-    on the card means that it was not measured, so it is left out.
+    The scale counts as measured over all of the snapshot's steps. If the card has a scale of 1, the
+    scale was not measured, so it is left out.
 
     Args:
         network: the snapshot.
@@ -257,7 +261,7 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
     """
     try:
         model.policy.network.load_state_dict(values["network"])
-    except (RuntimeError, AttributeError):  # the latter if a value is not a tensor
+    except (RuntimeError, AttributeError):  # AttributeError: a value is not a tensor
         raise ConfigError(
             "the weights to start from are of another agent size: choose the preset or the [agent] "
             "settings (size, sequence_length, span) that they were made with"
@@ -278,8 +282,9 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
     """Restores the optimizer's state, but keeps the current implementation options (such as
     `fused`).
 
-    The second parameter group belongs to the forecast head. If only the learner has this head, it
-    starts without moments. If only the checkpoint has it, its moments are left out.
+    The second parameter group belongs to the forecast head. If only the learner has a forecast
+    head, the head starts without moments. If only the checkpoint has a forecast head, the head's
+    moments are left out.
     """
     fresh, saved = optimizer.state_dict()["param_groups"], values["param_groups"]
     groups = [

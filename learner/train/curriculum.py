@@ -1,7 +1,8 @@
-"""Runs the curriculum, a sequence of stages. Each stage has an opponent mix, rewards, and a rule by
-which it ends.
+"""Runs the curriculum, a sequence of stages. Each stage has an opponent mix, rewards, and a rule
+for its end.
 
-A stage ends by success, by time-out, or when an operator asks for another stage.
+A stage ends when the learner beats the stage's opponent, when its time-out is reached, or when an
+operator asks for another stage.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ if TYPE_CHECKING:  # scipy takes a quarter of a second to load
     from league.stats.climb import WinRate
 
 WinRates = Callable[[Stage, int, int], "WinRate | None"]
-"""Function of a stage, the current step and an earlier step. It returns the current win rate
-against the stage's opponent, from the matches since the earlier step. It returns None if there are
+"""Function of a stage, the current step and an earlier step. It estimates the current win rate
+against the stage's opponent from the matches since the earlier step. It returns None if there are
 no such matches, or if too few steps have passed since the last estimate.
 """
 LOOKS = 5
-"""How often the win rate is computed per snapshot interval. It changes little in between."""
+"""Number of win rate estimates per snapshot interval. The win rate changes little in between."""
 log = logging.getLogger(__name__)
 
 
 class Curriculum:
-    """Moves through the stages. If a stage's rule or time-out ends it, the next stage follows. An
+    """Moves through the stages. When the current stage has ended, the next stage follows. An
     operator can request any stage.
 
     Args:
@@ -73,7 +74,7 @@ class Curriculum:
         return f"asked for by hand by {asked.by}"
 
     def advance(self, step: int, win_rates: WinRates) -> str:
-        """Enters the next stage if the rule or the time-out of the current stage says so.
+        """Enters the next stage if the current stage has ended by its rule or by its time-out.
 
         Args:
             step: step of the training.
@@ -128,8 +129,8 @@ class StageRunner:
     Args:
         incarnation: the learner's incarnation (see `learner.train.join`).
         step: step of the training.
-        reports: False for an exploiter, which has a single stage. An operator can't request another
-            stage of an exploiter, so the league need not know the stage.
+        reports: whether to report the stage to the league. It is False for an exploiter, because an
+            exploiter has a single stage, and an operator can't request another.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class StageRunner:
         self._incarnation, self._look_at = incarnation, 0
         self._reported: Place | None = None
         self._reports = reports
-        self._asked = self._report(step)  # a request made while the learner was away
+        self._asked = self._report(step)  # the request made while the learner was away, if any
 
     def begin(self, model: LeaguePPO, broker: MatchBroker) -> None:
         """Before the first rollout, enters the stage that was requested while the learner was away,
@@ -172,14 +173,16 @@ class StageRunner:
     def snapshot_interval(self) -> int:
         """Returns the number of steps between snapshots in the current stage.
 
-        In a curriculum of several stages, this number is doubled in stages without
-        `until_opponent`, because their neighbouring snapshots are similar.
+        If the curriculum has several stages, this number is doubled in stages without
+        `until_opponent`. In such a stage, successive snapshots are similar.
         """
         has_climbed = len(self.curriculum.stages) > 1 and not self.curriculum.stage.until_opponent
         return (2 if has_climbed else 1) * self._settings.learner.snapshot_interval
 
     def set_rewards(self, model: LeaguePPO) -> None:
-        """Sets the reward weights by stage and step, so that a checkpoint need not store them."""
+        """Computes the reward weights from the stage and the step, and sets them. So a checkpoint
+        need not store the weights.
+        """
         stage, step = self.curriculum.stage, model.num_timesteps
         model.env.reward_weights_K = stage_rewards(self._settings, stage, step)
         share = annealed_share(self._settings, stage, step)

@@ -78,8 +78,9 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
     """Returns whether the league's log contains the matches of a checkpoint. A log that was
     restored from a backup may lack some of them.
 
-    A match's id begins with its place in the log and ends with random digits. So if the log has the
-    newest match of the checkpoint, it has all of them.
+    A match's id begins with its place in the log, so the largest id belongs to the newest match. If
+    the log has the newest match of the checkpoint, it has all of them. The ids end with random
+    digits, so another match at the same place has another id.
 
     Args:
         client: connection to the matchmaker.
@@ -96,8 +97,8 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
 
 
 def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Player) -> Values | None:
-    """Makes the values of a checkpoint from a snapshot: the newest of the learner's snapshots that
-    can be loaded.
+    """Makes the values of a checkpoint from the newest of the learner's snapshots that can be
+    loaded.
 
     Training continues with a new optimizer and new references.
 
@@ -203,8 +204,8 @@ def restore(
     parts: Sequence[Values],
     joined: Joined,
 ) -> None:
-    """Restores a checkpoint. Its matches continue if `parts` is not empty and the matches can be
-    restored. Otherwise new matches begin.
+    """Restores a checkpoint. Its matches continue if `parts` has them and they can be restored.
+    Otherwise new matches begin.
 
     Args:
         model: the algorithm.
@@ -214,7 +215,7 @@ def restore(
         parts: the checkpoint's parts by rank, from `continuing_parts`.
         joined: the result of `join_league`.
     """
-    if not parts:  # the number of ranks may differ, so the leader counts all frames
+    if not parts:  # the number of ranks may have changed, so the leader counts all frames
         frames = sum(part["environment"]["frames_played"] for part in parts_of(saved))
         load_weights_and_counters(model, saved["algorithm"], frames if group.is_leader else 0)
         return

@@ -40,7 +40,7 @@ def make_logger(
 
 
 class TensorBoardWriter(TensorBoardOutputFormat):
-    """Writes to TensorBoard. While the disk is full, points are left out."""
+    """Writes scalars for TensorBoard. While the disk is full, they are dropped."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder)
@@ -52,7 +52,8 @@ class TensorBoardWriter(TensorBoardOutputFormat):
         with suppress_full():
             super().write(key_values, key_excluded, step)
             return
-        with suppress_full():  # the writing thread has ended, so later points go to a new file
+        # The disk was full, which has ended the writing thread. Later points go to a new file.
+        with suppress_full():
             self.writer = SummaryWriter(log_dir=self._folder)
 
     def close(self) -> None:
@@ -69,7 +70,7 @@ class WandbWriter(KVWriter):
     def __init__(
         self, folder: Path, mode: Literal["offline", "online"], config: Mapping[str, Any]
     ) -> None:
-        # Set before the import, so that wandb sends only numbers and nothing about the machine.
+        # Set before the import, so that wandb sends no code and nothing about the Git repository.
         os.environ.setdefault("WANDB_DISABLE_GIT", "true")
         os.environ.setdefault("WANDB_DISABLE_CODE", "true")
         try:
@@ -105,7 +106,7 @@ class WandbWriter(KVWriter):
     def write(
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
-        """Writes the scalars that TensorBoard gets."""
+        """Writes the same scalars as TensorBoard gets."""
         scalars = {
             name: value
             for name, value in key_values.items()

@@ -27,7 +27,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def release(error: BaseException) -> None:
-    """Frees the tensors that the failed computation still holds through the frames of `error`."""
+    """Frees the tensors that the stack frames in the traceback of `error` still reference."""
     traceback.clear_frames(error.__traceback__)
     gc.collect()
     if torch.cuda.is_available():
@@ -42,7 +42,7 @@ def too_little(
     Args:
         settings: the learner's settings.
         device: the device whose memory ran out.
-        rescue: a clause of the message, which says how the run continues.
+        rescue: a clause for the message that says how the run continues.
         activity: the learner's work when memory ran out, "" if unknown.
     """
     learner, agent = settings.learner, settings.agent

@@ -1,4 +1,4 @@
-"""Reports on a learner: numbers of each update, files, and alarms."""
+"""Reports on a learner: computes metrics after each update, writes files, and raises alarms."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class Progress:
     def __init__(self, target_steps: int, frames_per_second: int) -> None:
         self._target, self._fps = target_steps, frames_per_second
         self._recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
-        self._added_at: dict[str, int] = {}  # number of updates at the newest value, by name
+        # For each name, the number of updates that were made when its newest value was added.
+        self._added_at: dict[str, int] = {}
         self._updates = 0
         self._snapshots: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self._marks: deque[tuple[float, int, int, dict[str, float]]] = deque(maxlen=20)
@@ -72,7 +73,7 @@ class Progress:
         self._added_at[name] = self._updates
 
     def mark(self, step: int, frames: int, busy: dict[str, float]) -> None:
-        """Reads the clock after an update.
+        """Stores a clock reading and the counters after an update.
 
         Args:
             step: steps so far.
@@ -138,10 +139,10 @@ def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
 
 
 class Reporter:
-    """Writes a learner's files. `metrics` has the numbers of the newest update, the progress and
-    the active alarms.
+    """Writes a learner's files, and keeps its current metrics.
 
-    Every rank has a reporter. Only the leader's reporter writes files and keeps metrics.
+    `metrics` has the metrics of the newest update, the progress and the active alarms. Every rank
+    has a reporter, but only the leader's reporter writes files and keeps metrics.
     """
 
     def __init__(
@@ -166,8 +167,8 @@ class Reporter:
         self.metrics: dict[str, float] = {}
 
     def update(self, stage: int) -> None:
-        """After an update, writes the matches that ended on all ranks to files, and renews
-        `metrics`.
+        """Writes the matches that ended in the newest rollout on all ranks to files, and renews
+        `metrics`. Call it after each update.
         """
         env, model = self._env, self._model
         gathered = self._group.gather((env.finished, env.frames_played, env.game.clipped()))
@@ -189,7 +190,7 @@ class Reporter:
         for name, value in progress.items():
             model.logger.record(name, value)
         self.metrics = {**learning, **progress}
-        if model._n_updates > self._updates_reported:  # a stop leads here without an update
+        if model._n_updates > self._updates_reported:  # false if a stop came before the update
             self._updates_reported = model._n_updates
             self._monitor.write_strategy(learning, model.num_timesteps)
             self._alarms = self._check(model.num_timesteps, matches)
@@ -216,9 +217,7 @@ class Reporter:
         self._broker.beat(frames, self._model.num_timesteps, activity, self.metrics)
 
     def wait(self, reason: str) -> None:
-        """Reports the reason why the game has to wait. An empty reason means that the game
-        continues.
-        """
+        """Reports why the game has to wait. An empty reason means that the game continues."""
         self.beat(reason or "rollout")
 
     def rest(self) -> None:

@@ -1,6 +1,7 @@
 """Writes the learner's CSV files, with the columns of `league.runs.columns`.
 
-Every row has the learner's step, so that a resumed run can drop the rows after its checkpoint.
+Every row has the learner's step. So a run that continues from a checkpoint can drop the rows after
+the checkpoint's step.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class StepTable:
     """Appends rows to a CSV file with a `step` column. If the file exists, its rows after `step`
     are dropped first.
 
-    Rows are on disk after `flush`. While the disk is full, they wait in memory for the next flush.
+    `flush` writes the rows to the disk. While the disk is full, the rows stay in memory until the
+    next flush.
 
     Args:
         path: the file.
@@ -57,7 +59,7 @@ class StepTable:
         return [row for row in whole if int(row["step"]) <= step]
 
     def append(self, values: Sequence[object]) -> None:
-        """Adds a row. Its values have the order of the columns."""
+        """Adds a row, with the values in the order of the columns."""
         self._writer.writerow(values)
 
     def flush(self) -> None:

@@ -85,12 +85,12 @@ def build_parts(
 
     Args:
         name: name of the player that learns.
-        should_stop: called often. True ends the run with a snapshot.
+        should_stop: called often. If it returns True, the run ends with a snapshot.
         initial: the values to start from if there is no checkpoint, from `initial_values`.
         parent: the member that `initial` belongs to.
         generation: an exploiter's generation, None for other learners.
         generation_steps: steps after which an exploiter is frozen at the latest.
-        publisher: class that freezes snapshots. An exploiter's class makes candidates.
+        publisher: class that freezes snapshots. An exploiter's class freezes candidates instead.
 
     Returns:
         The parts at step 0, at the generation's first step, or at the checkpoint's step.

@@ -21,7 +21,7 @@ from learner.train.memory import is_out_of_memory, release, too_little
 from learner.train.parts import SessionParts
 
 CHECKPOINT_SECONDS = 120.0
-"""Time after which another checkpoint is due. Every snapshot also comes with a checkpoint."""
+"""Time between checkpoints. A checkpoint is also written with every snapshot."""
 SPACE_SECONDS = 1.0
 """Time between attempts to write to a full disk."""
 T = TypeVar("T")
@@ -53,8 +53,10 @@ class Session:
     # -- the run --------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Trains to the last step or until asked to stop, and then publishes a snapshot. An
-        exploiter that is asked to stop within a generation writes only a checkpoint.
+        """Trains to the last step or until asked to stop, and then publishes a snapshot.
+
+        An exploiter that is asked to stop before its generation has ended publishes no snapshot. It
+        writes a checkpoint instead.
 
         Raises:
             NothingPlayable: no assigned match can be played.
@@ -121,9 +123,11 @@ class Session:
             time.sleep(HOLD_SECONDS)
 
     def _due(self) -> dict[str, bool]:
-        """Returns whether a snapshot and a checkpoint are due, and for exploiters whether the
-        generation is over and the next generation is reset. A checkpoint is also due at the start
-        of a pause, so that a kill during the pause loses nothing.
+        """Returns whether a snapshot and a checkpoint are due. For exploiters, it also returns
+        whether the generation is over, and whether the next generation begins with new weights.
+
+        A checkpoint is also due at the start of a pause, so that nothing is lost if the process is
+        killed during the pause.
         """
         parts, step, last = self.parts, self.model.num_timesteps, self.publisher.last_step
         late = time.monotonic() - self._checkpoint_at > CHECKPOINT_SECONDS or self.broker.paused()
@@ -132,7 +136,7 @@ class Session:
         if generation is None:
             interval = self.stages.snapshot_interval
             intervals = step // interval - last // interval
-            if intervals > 0:  # for some roles the matchmaker wants wins first
+            if intervals > 0:  # the matchmaker may decide that a snapshot needs more wins first
                 due["snapshot"] = ask(name, intervals * interval, interval).due
             return due
         standing = ask(name, step - last, parts.generation_steps)
@@ -147,13 +151,13 @@ class Session:
     # -- checkpoints and snapshots --------------------------------------------------------------
 
     def save_checkpoint(self, pending: SnapshotCard | None = None, milestone: bool = False) -> None:
-        """Writes a checkpoint once all results are acknowledged. If a snapshot follows, `pending`
-        is its card, and `milestone` says whether the snapshot becomes a milestone.
+        """Waits until all results are acknowledged, and writes a checkpoint. If a snapshot follows,
+        `pending` is the snapshot's card, and `milestone` whether the snapshot is a milestone.
         """
         model, env = self.model, self.model.env
         self.group.check_weights(model.policy)
-        # All ranks agree on this log position before any of them continues, because a resumed run
-        # counts later results as lost.
+        # A resumed run counts results after this log position as lost. So all ranks agree on the
+        # position before any of them continues.
         position = self.group.max(self.broker.flush(timeout=2.0 if model.should_stop() else 30.0))
         ready = [assignment.match_id for assignment in self.broker.ready()]
         state = {} if self.group.is_leader else rank_state(model, env, ready)
@@ -191,7 +195,7 @@ class Session:
     def _with_space(self, write: Callable[[], T]) -> T:
         """Calls `write`, and tries again while the disk is full. Gives up when asked to stop.
 
-        Ending the run instead would lose all steps since the last checkpoint.
+        If the run ended instead, all steps since the last checkpoint would be lost.
         """
         while True:
             try:
@@ -216,16 +220,16 @@ class Session:
         """Saves the weights, but not the matches, after an error that ends the run.
 
         Returns:
-            A clause that says how the run continues.
+            A clause for the error message that says how the run continues.
         """
         self.model.policy.optimizer.zero_grad(set_to_none=True)
         release(error)
         newest = "it continues from its newest checkpoint"
         if not self.group.is_leader:
             return newest
-        self.group = RankGroup(alone=True)  # the other ranks end with this one
+        self.group = RankGroup(alone=True)  # the other ranks end when this rank ends
         try:
-            # The matches are dropped, because some may be half a step ahead of the others.
+            # The matches are dropped, because the error may have interrupted a step halfway.
             self.model.env.assignments = [None] * self.model.env.num_envs
             if self.model.num_timesteps > self.publisher.last_step:
                 self.publish()
@@ -260,7 +264,7 @@ class Session:
 
 
 class GenerationOver(Exception):
-    """Says that an exploiter has been frozen, so its session ends."""
+    """Ends the session of an exploiter that has been frozen."""
 
 
 class LeagueCallback(BaseCallback):

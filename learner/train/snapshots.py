@@ -30,8 +30,8 @@ class SnapshotPublisher:
     Args:
         client: connection to the matchmaker.
         blobs: folder of the league's weights.
-        card: a card with the fields that all snapshots have in common. Step, scale, metrics and
-            time are set for each snapshot.
+        card: a card with the fields that all snapshots have in common. Step, parent, scale, metrics
+            and time are set for each snapshot.
         live: the player that learns.
         incarnation: the learner's incarnation (see `learner.train.join`).
 
@@ -56,8 +56,8 @@ class SnapshotPublisher:
     def card(self, step: int, reward_scale: float, metrics: Mapping[str, float]) -> SnapshotCard:
         """Makes the card of a snapshot at `step`.
 
-        The checkpoint that is written before the snapshot contains the card, so a run that dies
-        between checkpoint and snapshot makes the same file again.
+        The card is part of the checkpoint that is written before the snapshot. So if a run dies
+        between checkpoint and snapshot, it makes the same file again when it continues.
 
         Args:
             step: step of the training.
@@ -95,8 +95,8 @@ class SnapshotPublisher:
         return registered[0]
 
     def promote(self) -> None:
-        """Makes the newest snapshot a milestone. A learner calls this after its last step instead
-        of `publish`, if this step already has a snapshot.
+        """Makes the newest snapshot a milestone. After its last step, a learner calls `promote` in
+        place of `publish` if this step already has a snapshot.
         """
         for player in self._client.players(kinds=[PlayerKind.SNAPSHOT]):
             if player.name == self.parent and not player.milestone:
@@ -105,10 +105,10 @@ class SnapshotPublisher:
     def _freeze(
         self, network: PlayingNetwork, card: SnapshotCard, kind: PlayerKind, milestone: bool = False
     ) -> Player:
-        """Makes `network` a member.
+        """Makes `network` a member of the league.
 
-        A run that continues from an older checkpoint may reach the same step with other weights.
-        Then the number of the incarnation becomes part of the name.
+        A run that continues from an older checkpoint may reach a step for the second time, with
+        other weights. The number of the incarnation then becomes part of the name.
         """
         player = Player(
             name=str(_NAMES[kind](self._live.name, card.step)),
@@ -137,7 +137,7 @@ class SnapshotPublisher:
     def publish_reference(self, network: AgentNetwork, step: int) -> str:
         """Makes `network` the member ``LIVE.reference-STEP`` and returns its name.
 
-        The card holds no time, so that a run that dies before its next checkpoint makes the same
+        The card holds no time. So a run that dies before its next checkpoint later makes the same
         file and the same member again.
         """
         card = dataclasses.replace(self.card(step, 1.0, {}), created_at=0.0)
@@ -154,14 +154,14 @@ class SnapshotPublisher:
             log.info("%s is back", name)
 
     def reference_scores(self) -> Mapping[str, float]:
-        """Returns each reference's score, or its parent snapshot's score while the reference has no
-        rating.
+        """Returns each reference's score. While a reference has no rating, this is the score of its
+        parent snapshot.
 
         Many references have no rating, because a reference plays only if a mix names the category
         `reference`. The parent snapshot was frozen at most one `snapshot_interval` earlier. Scores
         from clean matches (which only measure) can't be compared with scores from training matches.
-        So all scores come from clean matches, or all from training matches if these give more
-        references a score.
+        So all scores come from the same kind of matches: from clean matches, unless training
+        matches give more references a score.
         """
         references = self._client.players(kinds=[PlayerKind.REFERENCE])
         return max((self._scores(book, references) for book in (Book.EVAL, Book.TRAIN)), key=len)
