@@ -101,7 +101,7 @@ class LearnerSettings(Settings):
         return not self.matches % ranks and not (self.batch_size // self.n_steps) % ranks
 
     def cpu_ranks(self) -> int:
-        """Returns the number of processes (ranks) to use on a CPU with a free core for each of them.
+        """Returns the number of processes (ranks) to use on a CPU that has a free core for each.
 
         With fewer than 32 matches per rank, batches are so small that a second core does not help.
         """

@@ -37,8 +37,8 @@ MOST = 400
 original. Learning from more matches would take too long.
 """
 DISTURB = 0.05
-"""Share of the frames of a bot or a rival in which the recorder replaces the player's keys with its
-keys from an earlier moment (docs/cloning.md).
+"""Share of a bot's or a rival's frames in which the recorder replaces the player's keys with keys
+that the player held at an earlier moment (docs/cloning.md).
 """
 SHARP = 0.3
 """Temperature of the clones of bots and rivals, if the actions are keys. Most bots and rivals are
@@ -51,9 +51,9 @@ share no seed with the matches to learn from. `CLEAN` is for matches against the
 opponents, and `DIRECT` for matches against the original itself.
 """
 MUCH = 0.1
-"""Points per match. A clone counts as much worse than its original if it is behind by more than
-this, with 95 % confidence. The check looks at matches against the same opponents, and at direct
-matches, in which equal players score ½.
+"""Points per match. A clone counts as much worse than its original if, with 95 % confidence, its
+score is lower by more than this. Its score against other opponents is compared with the original's
+score, and its score in direct matches with ½.
 """
 
 
@@ -172,7 +172,7 @@ class Original:
         """
         member, has_keys = self.entrant.members[0], self.settings.spec().action_kind != CHOICE
         is_bot = has_keys and member.bot is not None
-        # Only keys are replaced by mistakes, because a wrong choice may be illegal.
+        # Bots and rivals are disturbed only if the actions are keys. A wrong choice may be illegal.
         errs = is_bot or (has_keys and member.is_rival)
         played = self._played(
             (self.entrant, [*self.opponents, self.entrant]),

@@ -35,7 +35,7 @@ class Reason(NamedTuple):
     Attributes:
         title: a few words.
         system: group of related reasons, such as `rewards`.
-        leads_to: keys of the reasons that may follow from this reason.
+        leads_to: keys of the reasons that may follow from this reason, separated by spaces.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Describes the game, agent and settings that the doctor examines, and builds a learner of them."""
+"""Describes the game, agent and settings that the doctor examines, and builds a learner."""
 
 from __future__ import annotations
 

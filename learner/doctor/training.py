@@ -388,8 +388,9 @@ def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) ->
     """Judges M: whether the last matches have higher rewards than the first.
 
     Compares equally many matches from the start and from the end of the training. Of the matches
-    that are played at once, short matches end first. So at least as many matches are compared as
-    are played at once (`FEWEST_COMPARED`), to include long matches.
+    that are played at once, short matches end first. So the number of compared matches is at least
+    the number of matches played at once (`FEWEST_COMPARED`). Otherwise long matches would be
+    missing at the start.
 
     Args:
         matches: the reward and score of each match, in the order in which the matches ended.

@@ -92,9 +92,9 @@ class ReturnScale:
     """Tracks the standard deviation of the discounted return, by which rewards are divided.
 
     N matches are played at once, each in its own row. The return R_t = gamma R_{t-1} + r_t is
-    tracked separately in each row, and restarts from 0 when a new match begins in the row. Its
-    variance is taken over all rows and all ranks, by the parallel update of Chan et al. (1979).
-    Nothing is clipped, so that all rewards keep their relative weights.
+    tracked separately in each row, and restarts from 0 when a new match begins in the row. The
+    variance of the return is taken over all steps of all rows and ranks, by the parallel update of
+    Chan et al. (1979). Nothing is clipped, so that all rewards keep their relative weights.
 
     Args:
         num_matches: N.

@@ -178,8 +178,8 @@ def separation(latent_ND: np.ndarray, kinds_N: Sequence[str]) -> float:
 
     It is Kelley's epsilon squared (PNAS 21, 1935), 1 - (W / (n - k)) / (S / (n - 1)). There are n
     latents of k kinds. S is the sum of squared distances from the mean of all latents, and W the
-    sum of squared distances from the mean of the latent's kind. Random labels give 0 on average. 1
-    means that all latents of a kind are the same.
+    sum of squared distances from the mean of the latent's kind. Random labels give 0 on average. A
+    share of 1 means that all latents of a kind are the same.
 
     Args:
         latent_ND: latents.

@@ -47,7 +47,7 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         self.network = make_network(agent)
         self.optimizer = Adam(self.network.parameters(), lr=lr_schedule(1.0), eps=1e-5, fused=True)
         self.forecast: Head | None = None
-        if forecasts:  # made last, because its random weights must not change the network's
+        if forecasts:  # made last, so that the network's random weights don't depend on it
             self.forecast = forecast_head(agent)
             self.optimizer.add_param_group({"params": list(self.forecast.parameters())})
 

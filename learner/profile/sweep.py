@@ -267,8 +267,8 @@ def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
 
 
 def doubt(best: Measured, before: Measured | None) -> str:
-    """Returns a warning if the recommended configuration may be faster than the settings only by
-    chance, because the speeds of their bursts overlap. Otherwise returns "".
+    """Returns a warning if the recommended configuration may be faster than the unchanged settings
+    only by chance, because the speeds of both configurations' bursts overlap. Otherwise returns "".
 
     Args:
         best: the measurement of the recommended configuration.

@@ -1,4 +1,5 @@
-"""Stores a rollout in memory, after the history that the encoder needs. Time is the first axis.
+"""Stores a rollout in memory, preceded by the history that the encoder needs. Time is the first
+axis.
 
 Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, B matches of a minibatch, O
 observation, A actions.

@@ -255,7 +255,7 @@ class MatchBroker:
                     self._changed.wait_for(self._has_work, left)
                     self._changed.wait_for(self._is_urgent, min(left, GATHER_SECONDS))
             self._send_results()
-        except Exception as error:  # handed to the training loop, which would wait for ever
+        except Exception as error:  # raised in the training loop, which else would wait for ever
             with self._changed:
                 self._error = (
                     error

@@ -31,7 +31,7 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 FORMAT = 3
 MOST_BYTES = 16 * 2**30
 KEEP = 3
-"""Number of checkpoints to keep on disk. If the newest is damaged, two older ones are left."""
+"""Number of checkpoints to keep on disk. If the newest is damaged, two others are left."""
 _FILE = re.compile(r"step_(\d{12})\.pt")
 log = logging.getLogger(__name__)
 
