@@ -24,7 +24,8 @@ def open(
     blobs: str | Path | None = None,
     game: str | None = None,
 ) -> Run:
-    """Opens a league, running or finished. The arguments mean the same as flags of `bin/league`.
+    """Opens a league, running or finished. Each argument means the same as the flag of `bin/league`
+    with the same name.
 
     Args:
         run_dir: the folder of a run, by default of the newest run.
@@ -33,8 +34,8 @@ def open(
             gives the token.
         tls: a folder with certificates.
         at: opens the run as it was at this time (ISO 8601 or Unix seconds) or log position.
-        blobs: a folder with weights, by default the run's own.
-        game: the game of `play`, by default the run's game.
+        blobs: a folder with the players' weights, by default the run's own folder.
+        game: the game in which matches are played on this machine, by default the run's game.
 
     Returns:
         The league.

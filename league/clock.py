@@ -1,4 +1,4 @@
-"""Provides clocks: services take a `Clock`, and tests pass a clock that they move."""
+"""Provides clocks. Services read the time from a `Clock`, and tests pass a `ManualClock`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds what installed packages register for Kumite: settings, games and commands."""
+"""Finds the settings, games and commands that installed packages add to Kumite."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def entry_points(group: str) -> EntryPoints:
     """Returns the entry points of `group`.
 
     Reading the metadata of all packages takes tens of milliseconds, and the settings need entry
-    points several times. So the metadata is read only once for each `sys.path`.
+    points several times. So the result is cached until `sys.path` changes.
     """
     return _read(group, tuple(sys.path))
 

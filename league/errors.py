@@ -1,6 +1,6 @@
 """Defines the tree of errors. A message says what is wrong, gives the value, and says what to do.
 
-Launchers print only the message and exit with `exit_code`: 2 for wrong input, 3 for a full disk,
+Programs print only the message and exit with `exit_code`: 2 for wrong input, 3 for a full disk,
 4 for damaged data, 6 for a read-only disk (which a restart does not repair), and 1 for all other
 errors. Services send the gRPC code that `league.rpc.status` lists for the class.
 """
@@ -91,7 +91,7 @@ class Refused(LeagueError):
 
 
 class Fenced(Refused):
-    """Says that this worker must stop, because the same worker was started again later."""
+    """Says that this worker must stop, because a newer process of the same worker has started."""
 
 
 class Quarantined(Refused):
@@ -131,8 +131,8 @@ class RankGone(Unavailable):
 
 
 class DataCorrupt(LeagueError):
-    """Says that a file's content is damaged: it does not match the digest in the file's name, or
-    the card in its metadata.
+    """Says that a file's content is damaged. For example, it does not match the digest in the
+    file's name, or an agent's weights do not fit the description in the file's metadata.
     """
 
     exit_code = 4

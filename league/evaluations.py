@@ -1,10 +1,11 @@
-"""Describes requested evaluations: the clean matches that they need, and the results in the log.
+"""Describes requested evaluations: the clean matches that they need, and their results so far.
 
 Clean matches are matches between frozen players. They are played in pairs: both matches of a pair
-have the same seed, and the players swap seats.
+have the same seed, and the players swap seats. Clean matches with sampled actions belong to the
+book `eval`, and clean matches with the likeliest actions belong to the book `greedy`.
 
-An evaluation is done as soon as the log has its matches, even if another worker played them long
-ago. Frozen players don't change, so an evaluation never repeats matches that are in the log.
+An evaluation is done as soon as the log contains its matches. Matches from before the request count
+too, because frozen players don't change. So an evaluation never repeats a match.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ Who = str | Mapping[str, float]
 """A player's name, or a mixture: names of players with weights."""
 LEAST_SHARE = 1e-9
 """Smallest share that a member of a mixture may have. A smaller share is probably a mistake, and
-the product of two such shares would underflow.
+the product of two tiny shares could underflow.
 """
 FILES = "file"
-"""Prefix for the player of a weights file, where an imported snapshot has the name of its run:
-``file:0a1b2c3d4e5f@2000``.
+"""Prefix in the name of a player that was loaded from a weights file: ``file:0a1b2c3d4e5f@2000``.
+A snapshot that was imported from another run has the run's name as its prefix.
 """
 PAIRED = "matches come in pairs, one at least for each member of a mixture"
-"""Explains why more matches may be played than were asked for."""
+"""Explains why an evaluation may play more matches than its user requested."""
 LONGEST = 160
 """Maximum number of characters that an error message quotes from an invalid mixture."""
 
@@ -48,7 +49,7 @@ class Evaluation:
     """Describes a request for clean matches of a player against some opponents.
 
     Attributes:
-        number: position of the request in the log.
+        number: the request's position in the log, which identifies the evaluation.
         player, opponents: names of frozen players, or mixtures such as "based=3,random=1".
         matches: number of matches against each opponent.
         by: the user who requested the evaluation.
@@ -68,10 +69,10 @@ class Evaluation:
 
 
 class Target(NamedTuple):
-    """Names two players, and how many of their matches an evaluation needs.
+    """Names two players of an evaluation, and the number of matches that they need.
 
-    They play until the log has this number of their matches in `book`. The number, `until`, is
-    even.
+    The two players play until `book` contains `until` matches between them. `until` is even,
+    because matches are played in pairs.
     """
 
     player: str
@@ -85,10 +86,11 @@ class OpponentScore:
     """Summarises all clean matches in the log between an evaluation's player and `opponent`.
 
     Attributes:
-        matches, wins, draws, losses: counts, without the weights of a mixture.
+        matches, wins, draws, losses: plain counts, in which every match of a mixture's members
+            counts once.
         win_rate: the share of matches that the player won, with Wilson's interval. For a mixture,
-            it is the weighted mean over the members. A draw is not a win. Before the first match
-            the share is 0, with the interval from 0 to 1.
+            it is the weighted mean over the members. A draw is not a win. Without matches the share
+            is 0, with the interval from 0 to 1.
         means: the player's statistics per match, weighted like `win_rate`.
     """
 
@@ -103,10 +105,11 @@ class OpponentScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Reports the progress of an evaluation. The scores have the order of its opponents.
+    """Reports the progress of an evaluation. `scores` has an entry for each of the evaluation's
+    opponents, in the same order.
 
     Attributes:
-        matches_done: number of needed matches that are in the log already.
+        matches_done: number of these matches that are in the log already.
         matches_total: number of matches that the evaluation needs.
     """
 
@@ -160,8 +163,8 @@ def members_of(
     """Reads a mixture like `mixture_of`, and replaces each named mixture by its members.
 
     ``main@average`` is the later half of main's active snapshots, all with the same weight.
-    ``league@nash`` is the Nash mixture of the active snapshots: the clean matches so far show no
-    active snapshot that beats this mixture.
+    ``league@nash`` is the Nash mixture of the active snapshots. According to the clean matches so
+    far, no active snapshot beats it.
 
     Args:
         who: as for `mixture_of`.
@@ -188,16 +191,18 @@ def members_of(
 
 
 def text_of(mixture: Mapping[str, float]) -> str:
-    """Writes a mixture as `mixture_of` reads it: a single name, or names with weights."""
+    """Returns a mixture in the format of `mixture_of`: a single name, or names with weights."""
     if len(mixture) == 1:
         return next(iter(mixture))
     return ",".join(f"{name}={weight:g}" for name, weight in mixture.items())
 
 
 def pairs_of(share: float, pairs: int) -> int:
-    """Returns how many pairs of matches a member of a mixture with this share plays, at least 1.
+    """Returns the number of pairs of matches that a member of a mixture plays, at least 1.
 
-    `pairs` is the number of pairs that all members play together.
+    Args:
+        share: the member's share of the mixture.
+        pairs: the number of pairs for the whole mixture.
     """
     return max(1, round(share * pairs))
 
@@ -206,8 +211,8 @@ def targets(evaluation: Evaluation) -> list[Target]:
     """Lists the matches that an evaluation needs.
 
     Each member of the player's mixture meets each member of the opponents' mixtures. A single
-    player counts as a mixture with one member. If two opponents (such as a bot and a mixture that
-    contains it) need matches between the same two members, the larger number of matches is played.
+    player counts as a mixture with one member. If two opponents (such as a bot and a mixture with
+    this bot) need matches between the same two members, the larger number of matches is played.
     """
     until: dict[tuple[str, str], int] = defaultdict(int)
     for opponent in evaluation.opponents:
@@ -223,12 +228,12 @@ def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell])
     If a mixture plays, the score is the weighted mean over the pairs of members. Pairs without a
     match are left out, and the weights of the other pairs are scaled up to sum to 1.
 
-    The interval is Wilson's for the effective number of independent matches, 1 / Σ w² (Kish). Here
-    w is a match's weight, and the weights sum to 1.
+    The interval is Wilson's. Its number of matches is Kish's effective sample size 1 / Σ w², where
+    w is the weight of a match, and the weights sum to 1.
 
     Args:
         player, opponent: names or mixtures.
-        cell: returns the counts of two players.
+        cell: returns the match counts of the first player against the second.
     """
     met = [(share, cell(one, other)) for one, other, share in _meetings(player, opponent)]
     met = [(share, counts) for share, counts in met if counts.games]
@@ -254,8 +259,8 @@ def score_of(player: str, opponent: str, cell: Callable[[str, str], PayoffCell])
 
 
 def _meetings(player: str, opponent: str) -> Iterator[tuple[str, str, float]]:
-    """Yields each member of `player` with each member of `opponent`, and their share of the
-    matches.
+    """Yields each pair of a member of `player` and a member of `opponent`, with the pair's share of
+    all matches.
     """
     for one, weight in mixture_of(player).items():
         for other, its_weight in mixture_of(opponent).items():

@@ -10,8 +10,8 @@ def collect_rarely() -> None:
     """Lets the collector run after 50,000 new objects instead of 700, and not at exit.
 
     A starting process creates a million objects and hardly any garbage. With a threshold of 700,
-    the collector would take a sixth of the start-up time. In a process that has loaded torch, its
-    last run would take a third of a second at exit.
+    the collector would take a sixth of the start-up time. In a process that has loaded torch, the
+    collection at exit would take a third of a second.
     """
     gc.set_threshold(50_000, 10, 10)
     atexit.register(gc.freeze)

@@ -13,7 +13,7 @@ from league.exploiters import Generation, Patch
 
 
 class GateState(Enum):
-    """Names the state of a gate, or of its test against a victim."""
+    """Names the state of a gate, or of the test against one of its victims."""
 
     WAITING = "waiting"
     OPEN = "open"
@@ -26,9 +26,9 @@ class GateState(Enum):
 class VictimGate:
     """Describes the test of a candidate against a victim, from the candidate's point of view.
 
-    In a test on pairs of matches, `pairs` has the numbers of pairs in which the candidate scored 0,
-    ½, 1, 1½ and 2 points. `wins`, `draws` and `losses` then count the matches of these pairs. In a
-    test on single matches, `pairs` is ().
+    Some tests count pairs of matches. Then `pairs` holds five counts: the number of pairs in which
+    the candidate scored 0, ½, 1, 1½ and 2 points. `wins`, `draws` and `losses` count the single
+    matches of these pairs. In a test that counts single matches, `pairs` is ().
     """
 
     victim: str
@@ -47,7 +47,7 @@ class VictimGate:
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateGate:
-    """Describes a candidate's gate: one test after another, all of which it must pass.
+    """Describes a candidate's gate: a series of tests. The candidate must pass all of them.
 
     Attributes:
         generation: the exploiter's generation. It is None for a main's snapshot, whose only victim
@@ -67,7 +67,7 @@ class CandidateGate:
 
     @property
     def playing(self) -> VictimGate | None:
-        """Returns the test that is being played, None once the gate is decided."""
+        """Returns the test that is being played, or None if there is no such test."""
         return next((test for test in self.victims if test.state is GateState.OPEN), None)
 
     @property
@@ -77,13 +77,13 @@ class CandidateGate:
 
     @property
     def was_passed_over(self) -> bool:
-        """Returns whether the gate ended without a match, because of a newer snapshot."""
+        """Returns whether the gate ended without a match, because a newer snapshot was made."""
         unplayed = not any(test.matches for test in self.victims)
         return not self.is_exploiters and self.state is GateState.UNDECIDED and unplayed
 
     @property
     def outcome(self) -> str:
-        """Returns the gate's outcome as a clause without a full stop."""
+        """Returns the gate's outcome as a sentence without a full stop."""
         accepted = (
             "is accepted as an exploiter" if self.is_exploiters else "is admitted to the league"
         )

@@ -56,8 +56,8 @@ class SnapshotName:
         return run if colon else ""
 
     def imported(self, run: str) -> SnapshotName:
-        """Returns the snapshot's name in another league. A name that already has a run is
-        unchanged.
+        """Returns the name that the snapshot gets when another league imports it from `run`. A name
+        that already begins with a run's name is unchanged.
 
         Raises:
             InvalidName: `run` can't be part of a name.
@@ -76,7 +76,9 @@ class SnapshotName:
 
 @dataclass(frozen=True)
 class ReferenceName:
-    """Names a frozen copy of a learner for regularisation, such as ``main.reference-50000``."""
+    """Names a frozen copy of a learner, such as ``main.reference-50000``. Regularisation keeps the
+    learner's policy close to such copies.
+    """
 
     lineage: str
     step: int
@@ -117,7 +119,7 @@ def checked_player_name(name: str) -> str:
 
 
 def checked_learner_name(name: str) -> str:
-    """Returns `name` if a learner with generations may have it. Otherwise raises `InvalidName`."""
+    """Returns `name` if an exploiter's learner may have it. Otherwise raises `InvalidName`."""
     fault = (
         "can't name an exploiter's learner: use up to 54 of a-z 0-9 _ . -, for a generation's name "
         "is its name with .gNUMBER after it"
@@ -131,12 +133,15 @@ def lineage_of(name: str) -> str:
 
 
 def average_of(lineage: str) -> str:
-    """Returns the name of a lineage's average, ``main@average`` for ``main``."""
+    """Returns the name of a lineage's average, ``main@average`` for ``main``.
+
+    The average is a mixture of the lineage's later snapshots.
+    """
     return f"{lineage}@average"
 
 
 def averaged_lineage(name: str) -> str:
-    """Returns the lineage of an average, ``main`` for ``main@average``, "" for any other name."""
+    """Returns ``main`` for the average ``main@average``, and "" for a name that is no average."""
     match = re.fullmatch(_AVERAGE, name)
     return match["lineage"] if match else ""
 
@@ -150,7 +155,7 @@ def checked_digest(digest: str) -> str:
     """Returns `digest` if it is a lower-case sha256, so it is safe in a path.
 
     Raises:
-        InvalidName: it is not a sha256.
+        InvalidName: `digest` is not a sha256.
     """
     return _matched(_DIGEST, digest, "is no sha256 digest: 64 hexadecimal digits are wanted")[0]
 

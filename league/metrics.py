@@ -12,7 +12,7 @@ from league.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Mean:
-    """Keeps a mean as a sum and a count, so two means merge exactly: ``a + b``."""
+    """Keeps a mean as a sum and a count, so that ``a + b`` is the exact mean of both samples."""
 
     total: float = 0.0
     count: int = 0
@@ -32,7 +32,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Interval:
-    """Bounds a share from both sides. Both bounds lie in [0, 1]."""
+    """Holds the two ends of a confidence interval of a share. Both lie in [0, 1]."""
 
     low: float
     high: float
@@ -40,7 +40,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Measured:
-    """Gives a number with its 95 % interval. A bound that is unknown is NaN."""
+    """Holds a number with the ends of its 95 % interval. An unknown end is NaN."""
 
     value: float
     low: float = math.nan
@@ -55,11 +55,12 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
         (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
-    JASA 22 (1927). Known answers: R. G. Newcombe, Statistics in Medicine 17 (1998), table I.
+    JASA 22 (1927). R. G. Newcombe, Statistics in Medicine 17 (1998), table I, has examples with
+    numbers.
 
     Args:
         successes: number of wins. A draw may count as half a win. The interval is then wider than
-            necessary, because draws vary less.
+            necessary, because draws reduce the variance.
         trials: number of matches. Without matches the share is unknown, and the interval is (0, 1).
         confidence: probability that the interval covers the share.
 
@@ -94,7 +95,7 @@ def mean_interval(values: Sequence[float], largest: float) -> Measured:
         largest: the largest possible absolute value.
 
     Returns:
-        The mean with the interval of `interval_at`.
+        The mean with the interval that `interval_at` computes.
 
     Raises:
         InvalidInput: a value exceeds `largest`, so no interval could be trusted.
@@ -117,12 +118,14 @@ def interval_at(
 ) -> Measured:
     """Computes an interval of the mean of `count` independent values in [-largest, largest].
 
-    The two ends come from two different normal intervals, where z is the normal quantile of
-    (1 + confidence) / 2. For the low end, z² observations of -largest are added to the values. For
-    the high end, z² observations of largest are added. The added observations allow for extreme
-    values that are too rare to be observed. A. Agresti and B. Coull, "Approximate is better than
-    exact", The American Statistician 52 (1998), use a single interval, with z²/2 added observations
-    of each extreme value. If large values are rare, one end of their interval is wrong too often.
+    Each end is an end of a normal interval for the values and some added observations. Let z be the
+    normal quantile of (1 + confidence) / 2. For the low end, z² observations of -largest are added.
+    For the high end, z² observations of largest are added. The added observations allow for extreme
+    values that are too rare to be observed.
+
+    A. Agresti and B. Coull, "Approximate is better than exact", The American Statistician 52
+    (1998), compute both ends from the same values, with z²/2 added observations of each extreme. If
+    large values are rare, the true mean is then too often beyond one of the ends.
 
     Args:
         mean: mean of the values.

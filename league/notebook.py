@@ -45,7 +45,7 @@ Table = Any
 
 @dataclass
 class OpenLeague(League):
-    """A league whose connection stays open until `held` is closed."""
+    """A league that keeps its connection open until `close` is called."""
 
     held: ExitStack = field(default_factory=ExitStack)
     client: MatchmakerClient | None = None
@@ -101,8 +101,8 @@ class Run:
     finished run. The connection ends when the `with` block ends, when `close` is called, or when
     this object is deleted.
 
-    For a wrong argument, every method raises a `LeagueError` with a single sentence. If no
-    matchmaker answers, it raises `Unavailable`.
+    Every method raises a `LeagueError` with a one-sentence message if an argument is wrong, and
+    `Unavailable` if no matchmaker answers.
     """
 
     def __init__(self, league: OpenLeague, blobs: Path | None, game: str | None) -> None:
@@ -131,8 +131,8 @@ class Run:
 
         Args:
             book: eval, greedy or train.
-            fit: whether to add ratings that are fitted to all games at once, with their 95 %
-                intervals. The fit takes up to a minute in a large league.
+            fit: whether to add columns with ratings that are fitted to all games at once, and the
+                95 % intervals of these ratings. The fit takes up to a minute in a large league.
         """
         chosen = _book(book)
         if fit and chosen is Book.TRAIN:
@@ -145,12 +145,12 @@ class Run:
     def payoff(
         self, book: str = "eval", *, rows: Sequence[str] = (), columns: Sequence[str] = ()
     ) -> Table:
-        """Returns the matches of each pair of players, like ``bin/league payoff``.
+        """Returns the match counts of each pair of players, like ``bin/league payoff``.
 
         Args:
             book: eval, greedy or train.
-            rows, columns: names of players, empty for all. A live player's clean matches are the
-                matches of its newest snapshot.
+            rows, columns: names of players. An empty list means all players. In the books eval and
+                greedy, a live player stands for its newest snapshot.
         """
         chosen = _book(book)
         with self._league.connect() as client:
@@ -181,9 +181,10 @@ class Run:
         """Returns matches with a result, the newest first.
 
         Args:
-            player, opponent: only matches of `player`, or only matches between these players.
-            book: only matches of this book: train, eval or greedy.
-            category: only matches of this category of opponents.
+            player, opponent: names of players. With `player` alone, the table has only the matches
+                of this player. With both, it has only the matches between the two players.
+            book: train, eval or greedy, to get only the matches of this book.
+            category: a category of opponents, to get only the matches against this category.
             limit: the largest number of matches.
         """
         chosen = None if book is None else _book(book)
@@ -241,8 +242,8 @@ class Run:
         `replay` shows the matches of the last call.
 
         Args:
-            player, opponent: bots, snapshots, live players (their newest snapshots), .safetensors
-                files or mixtures.
+            player, opponent: a bot, a snapshot, a live player (which means its newest snapshot), a
+                .safetensors file or a mixture.
             matches: number of matches, in pairs with swapped seats.
             seed: seed of the first match and of sampled actions.
             greedy: whether networks take the likeliest action.
@@ -298,7 +299,8 @@ class Run:
         agent repeats each decision.
 
         Args:
-            name: a snapshot, a live player (its newest snapshot) or a .safetensors file.
+            name: a snapshot, a live player (which means its newest snapshot) or a .safetensors
+                file.
         """
         from league.agent.export.sb3 import model_of
         from league.contest.exports import load

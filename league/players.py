@@ -5,7 +5,8 @@ another person's agent. Each match belongs to a book: train (training matches), 
 with sampled actions) or greedy (clean matches with the likeliest actions). Each book has its own
 counts and ratings.
 
-Protobuf stops at the edges: `league.rpc.convert` turns these values into messages and back.
+Only the gRPC code uses protobuf messages. `league.rpc.convert` converts them to these values and
+back.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Book(StrEnum):
 
 
 class Refusal(Enum):
-    """Tells programs why a result was refused. `Verdict.reason` tells people."""
+    """Names the reason why a result was refused, for programs. `Verdict.reason` is for people."""
 
     NONE = ""
     UNKNOWN_MATCH = "unknown_match"
@@ -136,7 +137,8 @@ def name_in_book(
 
 
 def later_half(lineage: str, players: Iterable[Player]) -> list[Player]:
-    """Returns the later half of a learner's active snapshots, ordered by step and rounded up.
+    """Returns the later half of a learner's active snapshots, ordered by step. Of an odd number of
+    snapshots, it includes the middle snapshot.
 
     Raises:
         NotFound: the learner has no active snapshot.
@@ -182,7 +184,7 @@ class Assignment:
 
     @property
     def opponent(self) -> Player:
-        """Returns the player in the other seat than the learner's."""
+        """Returns the learner's opponent."""
         return self.seats[1 - self.learner_seat]
 
 
@@ -197,8 +199,8 @@ class SeatResult:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchResult:
-    """Says how an assigned match ended. `outcome` is the score of seat 0: 1 for a win, 0.5 for a
-    draw, 0 for a loss.
+    """Says how an assigned match ended. `outcome` is the result for the player in seat 0: 1 for a
+    win, 0.5 for a draw, 0 for a loss.
     """
 
     match_id: str
@@ -225,13 +227,16 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """Requests pairs of matches between two players. Both matches of a pair have the same seed,
-    with swapped seats.
+    """Requests pairs of matches between two players. In the second match of a pair, the players
+    swap seats and play with the same seed.
 
-    `until` limits the matches of the two players (0: no limit). A pair is leased only while the two
-    players have fewer than `until` matches in the book, including the open leases of all workers.
-    The seed of a pair is derived from `seed` and from the pair's number. With `until`, pairs are
-    numbered over all requests for these two players.
+    If `until` is not 0, it limits the number of matches. The matchmaker leases a pair only while
+    the two players have fewer than `until` matches in the book. Matches that are still leased to
+    any worker count too.
+
+    The seed of a pair is derived from `seed` and from the pair's number. The first pair of a
+    request has number 0. If `until` is not 0, the numbers instead continue from earlier requests
+    for these two players, so that no seed is played twice.
     """
 
     player: str
@@ -266,12 +271,13 @@ class Rating:
 class PayoffCell:
     """Counts the matches of `row` against `column`, from the row's point of view.
 
-    On request, a cell also has the row's matches and wins in seat 0, the frames, and the row's mean
-    statistics per match. A statistic that a match lacks counts as 0 in the mean.
+    On request, a cell also has the row's matches and wins in seat 0, the total number of frames,
+    and the means of the row's statistics per match. If a match lacks a statistic, it counts as 0 in
+    the mean.
 
-    In games with payoffs, the payment of a match is half of the row's lead: the row's payoff minus
-    the column's payoff, divided by 2. `paid` is the sum of the payments, `staked` the sum of their
-    absolute values, and `squares` the sum of their squares.
+    In games with payoffs, the payment of a match is half of the difference between the two payoffs:
+    (row's payoff - column's payoff) / 2. `paid` is the sum of the payments, `staked` the sum of
+    their absolute values, and `squares` the sum of their squares.
     """
 
     row: str
@@ -301,8 +307,8 @@ class Incarnation:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchRecord:
-    """Collects everything that the log has about a match. `why_json` tells how the opponent was
-    drawn.
+    """Collects everything that the log has about a match. `why_json` explains how the matchmaker
+    chose the opponent.
     """
 
     assignment: Assignment

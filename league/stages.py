@@ -1,6 +1,6 @@
-"""Describes a learner's curriculum: its stages, the learner's place, and requests of operators.
+"""Describes a learner's curriculum: its stages, the learner's place in it, and operators' requests.
 
-A stage sets the learner's opponents and rewards, and the condition that ends it.
+A stage sets the learner's opponents and rewards, and the condition under which the stage ends.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class StageRequest:
 class Place:
     """Gives a learner's place in its curriculum. The learner's checkpoint stores this place.
 
-    `index` is the stage's number, and `since_step` the step at which the stage began. `by_hand` is
-    whether an operator began it. `obeyed` is the log position of the last request that was obeyed.
+    `index` is the stage's number, and `since_step` the learner's step when the stage began.
+    `by_hand` is true if an operator began the stage. `obeyed` is the log position of the last
+    operator's request that the learner has obeyed.
     """
 
     index: int = 0
@@ -74,7 +75,7 @@ class CurriculumStatus:
 
     @property
     def is_climbing(self) -> bool:
-        """Returns whether the learner has a goal to reach before its next stage."""
+        """Returns whether the learner has to reach a win rate before its next stage."""
         return bool(self.stage.until_opponent) and self.stage is not self.stages[-1]
 
 
@@ -113,8 +114,10 @@ def named_stage(status: CurriculumStatus, name: str) -> Stage:
 
 
 def _other(status: CurriculumStatus, stage: Stage) -> Stage:
-    """Returns `stage`, or raises `InvalidInput` if it is the active stage. An operator may ask for
-    the active stage only to take back a request that the learner has not obeyed yet.
+    """Returns `stage`, or raises `InvalidInput` if the learner is already in this stage.
+
+    If the learner has not yet obeyed an earlier request, an operator may name the present stage, in
+    order to take back that request.
     """
     if stage == status.stage and (status.asked is None or status.asked.stage == stage.name):
         raise InvalidInput(f"{status.player} is in stage {stage.name!r} already: name another one")
@@ -145,10 +148,12 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
 
 
 def evidence_after(place: Place) -> int:
-    """Returns a step. Only matches of later snapshots may end the present stage.
+    """Returns the step after which a snapshot must have been made for its matches to count toward
+    the end of the present stage.
 
-    If an operator began the stage, older matches don't count. If the learner goes back to an
-    earlier stage, they would otherwise end this stage again at once.
+    If an operator began the stage, this is the step at which the stage began. Otherwise it is -1,
+    so that all matches count. An operator may send the learner back to an earlier stage, whose goal
+    the older matches meet already. If these matches counted, the stage would end again at once.
     """
     return place.since_step if place.by_hand else -1
 

@@ -1,6 +1,6 @@
-"""Describes a league's services: the workers, their opponents, and the matchmaker itself.
+"""Describes the state of a league: its workers, their opponents, and the matchmaker itself.
 
-A mix gives each category of opponents its share of a learner's matches.
+A mix sets the share of a learner's matches that each category of opponents gets.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ heartbeat every second or two.
 """
 
 STALLED = "progress/stalled_seconds"
-"""Metric: seconds since a worker last made progress. It is counted only while the worker sends
+"""Metric: seconds since a worker last made progress. Only time counts in which the worker sends
 heartbeats and reports no reason to wait.
 """
 
 CORE_WAIT = "evaluator/core_wait_share"
 """Metric: share of the time in which an evaluator could have played but had to wait for a core."""
 MOST_CORE_WAIT = 0.5
-"""Share above which an evaluator reports that it waits for a free core."""
+"""Value of `CORE_WAIT` above which an evaluator reports that it waits for a free core."""
 
 
 def at_rest(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -42,9 +42,10 @@ def at_rest(metrics: Mapping[str, float]) -> dict[str, float]:
 class Share:
     """Says how often a player meets a category of opponents under its current mix.
 
-    `configured` is the share that the settings give to the category. `realised` is its share of the
-    matches drawn so far. `expected` is its probability in the next draw. This is 0 for a category
-    without players, and takes into account how `matchmaker.adaptive` changes the weights of bots.
+    `configured` is the share that the settings give to the category. `realised` is the category's
+    share of the matches so far. `expected` is the probability that the next opponent comes from the
+    category. `expected` is 0 if the category has no players, and includes the changes that
+    `matchmaker.adaptive` makes to the weights of bots.
     """
 
     player: str
@@ -64,8 +65,8 @@ class MixChange:
     """Describes an operator's change of a mix.
 
     Attributes:
-        number: its position in the log.
-        at: Unix seconds.
+        number: the position of the change in the log.
+        at: the time of the change, in Unix seconds.
         by: the operator.
         weights: the new weights by category. 0 removes a category.
     """
@@ -78,7 +79,7 @@ class MixChange:
 
     @property
     def words(self) -> str:
-        """Returns the weights for people, as `based = 5, random = 0`."""
+        """Returns the weights as text for people, such as `based = 5, random = 0`."""
         return ", ".join(f"{name} = {weight:g}" for name, weight in sorted(self.weights.items()))
 
 
@@ -102,8 +103,8 @@ class WorkerStatus:
     metrics: Mapping[str, float]
     open_leases: int
     trouble: str = ""
-    """Why the worker is in quarantine, or that its results contradict the results of another
-    worker. "" for most workers.
+    """The reason why the worker is in quarantine, or a note that its results contradict another
+    worker's results. "" for most workers.
     """
     is_quarantined: bool = False
 
@@ -112,7 +113,7 @@ class WorkerStatus:
 class Vitals:
     """Describes the health of a service. Times are Unix seconds.
 
-    `trouble` is the reason why the health check answers NOT_SERVING, or "".
+    If the health check answers NOT_SERVING, `trouble` is the reason. Otherwise it is "".
     """
 
     trouble: str = ""
@@ -126,8 +127,10 @@ class Vitals:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingEpoch:
-    """Gives the probability of a draw that a book's ratings assume in the results after
-    `after_position`. It is the share of draws in the `games` games that were rated before.
+    """Gives the probability of a draw that a book's ratings assume for results after log position
+    `after_position`.
+
+    The probability was measured when the book had `games` rated games.
     """
 
     book: Book
@@ -154,7 +157,7 @@ class LeagueStatus:
 
     def is_silent(self, worker: WorkerStatus) -> bool:
         """Returns whether a worker has stopped sending heartbeats without reporting its end."""
-        heard = max(worker.last_beat_at, self.vitals.started_at)  # a start counts as a heartbeat
+        heard = max(worker.last_beat_at, self.vitals.started_at)  # as if heard at its start
         is_late = self.vitals.now - heard > SILENT_SECONDS
         return is_late and worker.activity not in ENDED
 
