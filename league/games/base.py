@@ -25,8 +25,9 @@ EXTERNAL = -1
 """Value of `BatchedGame.bots_N2` for a seat whose actions come from the caller."""
 
 KEYS, CHOICE = "keys", "choice"
-"""Kinds of action `[A]`. KEYS: any subset of A keys is pressed (MultiBinary). CHOICE: a one-hot
-choice among A (Discrete). At any moment a match may allow only some of the choices.
+"""The two kinds of actions. Both are arrays `[A]` of 0 and 1. With KEYS, a player holds any subset
+of A keys (MultiBinary). With CHOICE, the array is one-hot: a player picks a single choice out of A
+(Discrete), and the state of the match decides which choices are legal.
 """
 
 
@@ -74,12 +75,13 @@ class GameSpec:
     """Weights by preset and term. Every game has `dense` and `sparse` (the outcome alone)."""
     places: tuple[int, ...] = ()
     """Indices of the observed numbers that are positions, in [-1, 1]. Each index is used twice: it
-    counts from the start of the own part and from the start of the rest. Edges of a stage are
-    sharp, so the agent's network also gets sines and cosines of these positions."""
+    counts from the start of the own part and from the start of the rest. Near the edge of a stage,
+    a small change of a position matters, so the agent's network also gets sines and cosines of
+    these positions."""
     ids: tuple[tuple[int, ...], ...] = ()
-    """Vocabularies of ids. Each entry starts with the vocabulary's size. The indices of the
-    observed numbers that hold its ids follow. An observation holds an id divided by the size. The
-    agent learns an embedding of each vocabulary.
+    """Vocabularies of ids. Each entry describes a vocabulary: first its size, then the indices of
+    the observed numbers that hold ids of this vocabulary. Such a number is an id divided by the
+    vocabulary's size. The agent learns an embedding of each vocabulary.
     """
     payoff_unit: str = ""
     """Unit of payoffs, such as "chips", or "" in games without payoffs."""
@@ -88,8 +90,8 @@ class GameSpec:
     the game has no payoffs or states no bound.
     """
     older_versions: tuple[str, ...] = ()
-    """Versions with other rules whose agents can still play this version. Such an agent reads the
-    whole observation, or only its first numbers, and has the same actions.
+    """Older versions of the rules whose agents can still play this version. Such an agent has the
+    same actions, and reads the whole observation or only the first numbers of it.
     """
     training_options: tuple[str, ...] = ()
     """Options that apply only to matches in which a learner trains."""
@@ -111,8 +113,8 @@ _SAVED = (
 
 
 class BatchedGame(ABC):
-    """Holds N matches that step together. Each match has a row in the arrays below. When it ends,
-    the next match takes the row. `reset` and `step` overwrite the arrays in place.
+    """Holds N matches that step together. Each match has a row in the arrays below. When a match
+    ends, the next match takes its row. `reset` and `step` overwrite the arrays in place.
 
     Attributes:
         observations_N2O: float32 in [-1, 1], the own part first (`GameSpec`). After a match has
@@ -123,16 +125,17 @@ class BatchedGame(ABC):
         ended_N: bool, whether the match ended in this step.
         outcomes_N: float32, for seat 0: 1 win, 0.5 draw, 0 loss. Only rows with `ended_N` are
             valid.
-        frames_N: int32, frames played of the current match.
+        frames_N: int32, number of frames that were played in the current match.
         final_frames_N: int32, length in frames of the match that ended in this step.
-        stats_N2S, final_stats_N2S: float32, behaviour totals of the current and the ended match.
+        stats_N2S: float32, totals of the behaviour statistics over the current match.
+        final_stats_N2S: float32, the totals of the match that ended in this step.
         bots_N2: int8, the index of the bot that plays the seat, or EXTERNAL. Callers may write it
             at any time.
         next_seeds_N: uint64, seed of the next match in the row. Callers may write it at any time.
             When that match begins, a new seed, derived from the old seed, takes its place.
         legal_N2A: bool, the choices that a seat has now. It is None in games that are played with
             keys, because every key is always allowed. A seat that waits for its turn has a single
-            choice, which changes nothing.
+            legal choice, which has no effect.
         idle_N: bool, rows whose match is paused. Callers may write it at any time. Brawl and hosted
             games (`league/games/hosted.py`) play no frames in these rows. Other games may ignore
             it.
@@ -166,7 +169,7 @@ class BatchedGame(ABC):
 
     @abstractmethod
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
-        """Begins new matches, and changes `next_seeds_N` of their rows.
+        """Begins new matches, and sets a new seed in `next_seeds_N` for each of their rows.
 
         Args:
             seeds: [N], the seed of each row's match.
@@ -193,7 +196,7 @@ class BatchedGame(ABC):
         """
 
     def fail(self, reasons: Mapping[int, str]) -> None:
-        """Marks matches as failed. Call it after `step`. Their rows begin the next match.
+        """Marks matches as failed, and begins the next match in their rows. Call it after `step`.
 
         Args:
             reasons: the reasons by row, which are added to `failures`.
@@ -273,7 +276,7 @@ class BatchedGame(ABC):
             wanted: the right choice, in words.
 
         Raises:
-            InvalidInput: names the first wrong choice.
+            InvalidInput: there is a wrong choice. The message names the first.
         """
         wrong_N2 = wrong_N2 & (self.bots_N2 == EXTERNAL)
         if wrong_N2.any():
@@ -358,8 +361,8 @@ class BatchedGame(ABC):
         """Counts the observed values that the game had to clip since the last call.
 
         Returns:
-            Counts by AGENT/INDEX/LOW/HIGH: the agent, the index of the number in its observation,
-            and the number's bounds.
+            A count for each number that was clipped. Its key is AGENT/INDEX/LOW/HIGH: the agent,
+            the index of the number in the agent's observation, and the number's bounds.
         """
         return {}
 
@@ -372,8 +375,8 @@ class BatchedGame(ABC):
     def final_frame(self, match: int) -> dict | None:
         """Returns the last frame of the previous match in row `match`, for pictures.
 
-        It has the form of `frame`'s result, with "ended": True. A game that keeps no last frame
-        returns None.
+        The frame has the same form as the result of `frame`, with "ended": True. A game that keeps
+        no last frame returns None.
         """
         return None
 

@@ -42,10 +42,11 @@ MAX_POSITIONS = 1_000_000
 
 
 class Level(NamedTuple):
-    """Holds all positions at a depth of the tree, and the edges (pairs of choices) that leave them.
+    """Holds all positions at a depth of the tree, and the edges that lead from them to the next
+    level. An edge is a pair of choices with a possible outcome of chance.
 
     Attributes:
-        views_M2: each player's view, an index into the tree's views.
+        views_M2: each player's view, as an index into the tree's views.
         nodes_E: the position where each edge begins.
         choices_E2: both players' choices on the edge.
         chance_E: the probability that chance takes the edge, given the choices.
@@ -77,7 +78,7 @@ class GameTree:
     parents_V: NDArray[np.intp]
     observations_VO: NDArray[np.float32]
     legal_VA: NDArray[np.bool_]
-    positions_V: Positions  # a position with each view
+    positions_V: Positions  # for each view, a position in which the player has it
     infosets_K: NDArray[np.intp]
 
     @property
@@ -110,7 +111,7 @@ def rules_of(game: BatchedGame) -> TreeRules:
 
 
 def is_exact(name: str, **options: Any) -> bool:
-    """Returns whether exact values of a game can be computed here."""
+    """Returns whether this module can compute a game's exact values on this machine."""
     try:
         if game_spec(name, **options).action_kind != CHOICE:  # checked first: starts no processes
             return False
@@ -241,7 +242,7 @@ def _edge_values(level: Level, sign: int, next_M: NDArray[Any]) -> NDArray[np.fl
 
 
 def expected_value(tree: GameTree, table_KA: Table) -> float:
-    """Returns player 0's mean payoff if both play by the table. Player 1 gets the negative."""
+    """Returns player 0's mean payoff if both play by the table. Player 1 gets minus this value."""
     by_view_VA = _by_view(tree, checked_table(tree, table_KA))
     values_M: NDArray[Any] = np.zeros(0)
     for level in reversed(tree.levels):
@@ -257,9 +258,9 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
     """Returns a player's mean payoff with a best response to the other player's part of the table.
 
     A pass runs backwards over the levels. In each infoset it takes the action with the greatest
-    value, summed over the infoset's positions. A position's weight is the probability that chance
-    and the opponent lead to it. The weights leave out the player's own earlier choices, because
-    these choices are the same in all positions of an infoset.
+    value. This value is a weighted sum over the infoset's positions. A position's weight is the
+    probability that chance and the opponent lead to it. The player's own earlier choices don't
+    enter the weights, because they are the same in all positions of an infoset.
 
     Args:
         tree: the tree.
@@ -277,7 +278,7 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
     opponent = [  # probabilities of the opponent's choices and of chance
         level.chance_E * _edge_probabilities(level, by_view_VA, 1 - player) for level in tree.levels
     ]
-    reaches = [tree.dealt_M]  # probability that chance and the opponent lead to [M]
+    reaches = [tree.dealt_M]  # by level, the weight of each position
     for level, opponent_E in zip(tree.levels[:-1], opponent[:-1], strict=True):
         reaches.append((reaches[-1][level.nodes_E] * opponent_E)[level.next_E != END])
     best_V = tree.legal_VA.argmax(-1)
@@ -300,24 +301,27 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
 
 
 def nash_conv(tree: GameTree, table_KA: Table) -> float:
-    """Returns the sum of both players' gains from best responses. Only an equilibrium has 0.
+    """Returns the sum of both players' gains from best responses. It is 0 only in an equilibrium.
 
-    The games are zero-sum, so the players' payoffs under the table itself cancel out.
+    The gain of a best response is its payoff minus the payoff under the table. The games are
+    zero-sum, so the two payoffs under the table add up to 0.
     """
     return sum(best_response_value(tree, table_KA, player) for player in range(2))
 
 
 def exploitability(tree: GameTree, table_KA: Table) -> float:
-    """Returns NashConv / 2: the mean loss per match to a best response, if sides alternate."""
+    """Returns NashConv / 2: the mean loss per match against a best response, if the players swap
+    sides after each match.
+    """
     return nash_conv(tree, table_KA) / 2.0
 
 
 @dataclass(frozen=True)
 class Histories:
-    """Holds the observations of the deciding player, from the match's start to each infoset.
+    """Holds a history for each infoset: the deciding player's observations from the match's start.
 
-    They include frames in which the player waits. A recurrent policy reads them in order, starting
-    from its initial state.
+    A history includes frames in which the player waits. A recurrent policy reads the observations
+    in order, starting from its initial state.
 
     Attributes:
         observations_KTO: float32, zeros after the history's end.
@@ -350,9 +354,9 @@ def histories(tree: GameTree) -> Histories:
 
 
 def table_of(tree: GameTree, policy: Callable[[Histories], NDArray]) -> Table:
-    """Asks a policy for its table.
+    """Computes the table of a policy that answers observations.
 
-    If the probabilities' sum differs from 1 only by float32 rounding, they are normalised.
+    Probabilities whose sum differs from 1 only by float32 rounding are normalised.
 
     Args:
         tree: the tree.
@@ -380,7 +384,7 @@ def uniform_table(tree: GameTree) -> Table:
 
 
 def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[float]) -> Table:
-    """Returns the policy of a player that draws a table before each match and keeps it.
+    """Returns the policy of a player that draws a table before each match and then plays by it.
 
     In an infoset, the probability of an action is the average of the tables' probabilities. A
     table's weight in this average is the probability that the table was drawn and that the player's
@@ -389,7 +393,7 @@ def average_table(tree: GameTree, tables: Sequence[Table], weights: Sequence[flo
 
         π(a|I) = Σ_i w_i r_i(I) π_i(a|I) / Σ_i w_i r_i(I)
 
-    In an infoset that no table reaches, the policy is uniform, which doesn't change any value.
+    In an infoset that no table reaches, the policy is uniform. This doesn't affect any value.
 
     Args:
         tree: the tree.

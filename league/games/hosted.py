@@ -35,13 +35,13 @@ from league.settings.device_flags import cores
 
 MOST_SECONDS, MOST_WORKERS = 86_400, 1024
 START_SECONDS = 600.0
-"""Longest time for a worker to import and make its first environment. This takes minutes while a
+"""Longest time for a worker to import and make its first environment. It can take minutes while a
 learner keeps the cores busy.
 """
 WAIT_SECONDS, WORKER_WAIT_SECONDS = 20.0, 240.0
-"""Longest wait for a server that doesn't answer. `WAIT_SECONDS` is for a command, because a person
-waits for it. `WORKER_WAIT_SECONDS` is for a worker of a league. It is shorter than the 300 s
-without progress after which the supervisor treats a learner as hanging.
+"""Longest wait for a server that doesn't answer. Commands use `WAIT_SECONDS`, which is short
+because a person is waiting. Workers of a league use `WORKER_WAIT_SECONDS`. This is shorter than the
+300 s without progress after which the supervisor treats a learner as hanging.
 """
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -55,12 +55,12 @@ ENVIRONMENT = {
 class Process:
     """Runs a worker in a fresh interpreter, not in a fork of this process, which has threads.
 
-    The worker first sends "" or the reason why it can't play. Then it answers requests until the
-    connection is closed.
+    The worker first sends a text: "" if it can play, and otherwise the reason why it can't. Then it
+    answers requests until the connection is closed.
 
     Args:
-        command: the worker's command. The file descriptor of the worker's end of the connection is
-            appended to the command.
+        command: the command that starts the worker. The file descriptor of the worker's end of the
+            connection is appended as the last argument.
     """
 
     def __init__(self, command: Sequence[str], rows: range, **options: Any) -> None:
@@ -90,10 +90,11 @@ class Host(ABC):
     """Plays the matches of a hosted game. A match is identified by its row in the game's arrays.
 
     Attributes:
-        should_stop: called repeatedly while the host waits. True ends the wait.
+        should_stop: a function that the host calls repeatedly while it waits. If it returns True,
+            the host stops waiting.
         wait_seconds: longest wait for a server that doesn't answer.
-        on_wait: called repeatedly with the reason why no match can continue, and with "" once
-            matches continue.
+        on_wait: a function that the host calls repeatedly with the reason why no match can
+            continue, and with "" once matches continue.
     """
 
     should_stop: Callable[[], bool] = staticmethod(lambda: False)
@@ -123,11 +124,11 @@ class Host(ABC):
         Args:
             verb: the kind of request.
             rows: the rows.
-            arguments: returns the request's further arguments for the given rows. A host that
-                splits the rows calls it for each part.
+            arguments: a function from rows to the request's further arguments. A host that splits
+                the rows calls the function for each part.
 
         Returns:
-            Pairs of rows and their answer, and the reason for each lost row.
+            A list of pairs (rows, the answer for these rows), and the reason for each lost row.
         """
 
     @abstractmethod
@@ -139,10 +140,10 @@ class Pool(Host):
     """Splits `matches` rows into contiguous, nearly equal shares, and runs a worker for each.
 
     Args:
-        subject: the thing that the workers play, for messages.
+        subject: the name of the thing that the workers play, for error messages.
         workers: number of processes. 0 derives it from the numbers of matches and processor cores.
-        step_seconds: longest time for an environment's step, for messages. The worker itself sets
-            the alarm that ends it.
+        step_seconds: longest time for an environment's step, for error messages. The worker itself
+            sets the alarm that enforces this limit.
         options: options of `subprocess.Popen`.
     """
 
@@ -207,7 +208,7 @@ class Pool(Host):
         for worker in self._workers:
             if worker_rows := [row for row in rows if row in worker.rows]:
                 asked.append((worker, worker_rows))
-                with contextlib.suppress(OSError):  # it died, as the missing answer will show
+                with contextlib.suppress(OSError):  # a dead worker is noticed below
                     worker.connection.send((verb, worker_rows, *arguments(worker_rows)))
         answers, failed = [], {}
         for worker, worker_rows in asked:
@@ -257,9 +258,9 @@ def check_options(step_seconds: float, workers: int) -> None:
 
 
 def serve(worker: Any, connection: Connection) -> None:
-    """Answers each request with a method of `worker`, until the game closes the connection.
+    """Answers each request by calling a method of `worker`, until the game closes the connection.
 
-    If a method raises `Unavailable`, the error is the last answer.
+    If a method raises `Unavailable`, the function sends this error as its last answer and returns.
     """
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -272,10 +273,10 @@ def serve(worker: Any, connection: Connection) -> None:
 
 
 def serve_process(make: Callable[..., Any]) -> None:
-    """Runs a worker's process: makes the worker with keyword arguments from the JSON in the command
-    line, reports that it can play, and serves.
+    """Runs a worker's process: makes the worker, reports that it can play, and serves requests.
 
-    It ignores SIGINT and SIGTERM, which the game's process handles.
+    The first argument in the command line is JSON with keyword arguments for `make`. The process
+    ignores SIGINT and SIGTERM, because the game's process handles these signals.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -294,8 +295,9 @@ class HostedGame(BatchedGame):
     """Plays N matches in a host, such as a pool of worker processes. `reset` and `load` start the
     host.
 
-    The host answers `begin(rows, seeds, played, ...)` and `step(rows, actions, is_last, ...)` with
-    the bytes of a record for each row, and with the reasons why rows failed.
+    The host answers two requests, `begin(rows, seeds, played, ...)` and `step(rows, actions,
+    is_last, ...)`. An answer holds the bytes of a record for each row, and the reason for each
+    failed row. `played` has the actions of saved matches, which `begin` plays again.
 
     Args:
         host: plays the matches.
@@ -336,7 +338,7 @@ class HostedGame(BatchedGame):
         """
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns a request's arguments after `rows`."""
+        """Returns the arguments of a request that follow `rows`."""
         if verb == "begin":
             return self.seeds_N[rows].tolist(), [b"".join(self._played[n]) for n in rows]
         is_last_N = self.frames_N + 1 >= self.spec.max_frames
@@ -405,7 +407,7 @@ class HostedGame(BatchedGame):
         going = [n for n in todo if n not in failed]
         lost = self._run("step", going)
         failed |= {n: lost.pop(n) for n in going if n in lost}
-        self._broken |= lost  # their matches began in this step, in a process that has died since
+        self._broken |= lost  # other rows of a worker that died, which fail in their next step
         self.failures = {**self.failures, **failed}
         played = np.array([n for n in todo if n not in failed], np.intp)
         self.frames_N[played] += 1
@@ -479,7 +481,7 @@ class HostedGame(BatchedGame):
         return self._actions_N2A.copy()
 
     def ask(self, verb: str, match: int) -> Any:
-        """Sends a request about a match, and returns the answer or the reason of the failure."""
+        """Sends a request about a match, and returns the answer, or the reason why it failed."""
         return next(iter(self.ask_all(verb, [match])), self._broken.get(match))
 
     def ask_all(self, verb: str, rows: Sequence[int]) -> list[Any]:

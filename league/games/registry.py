@@ -66,7 +66,7 @@ _OF_FILES: Mapping[str, Mapping[str, type]] = {
     "matrix:rps": {"rounds": int},
     "showdown": {"step_seconds": float, "workers": int},
 }
-"""Games that a file may name without its user's consent, with the types of their options. These
+"""Games that a file may choose without the user's consent, with the types of their options. These
 games and options refer to no file, program or module.
 """
 _registered: dict[str, GameFactory] = {}
@@ -80,7 +80,7 @@ def register(name: str, factory: GameFactory) -> None:
 
     Args:
         name: the game's name, without a colon.
-        factory: makes the game. The top of this module describes its call.
+        factory: makes the game. The docstring of this module describes the arguments of the call.
 
     Raises:
         ConfigError: the name is taken, empty or has a colon.
@@ -93,8 +93,8 @@ def register(name: str, factory: GameFactory) -> None:
 
 
 def game_names() -> list[str]:
-    """Returns the names of all games. Games that take an argument appear with it, as in
-    `matrix:NAME`.
+    """Returns the names of all games. The name of a game that takes an argument includes a word for
+    the argument, as in `matrix:NAME`.
     """
     names = (
         _BUILT_IN.keys() | _registered.keys() | {point.name for point in entry_points(group=GROUP)}
@@ -109,8 +109,8 @@ def users_module(name: str) -> ModuleType:
     the folders in `KUMITE_PATH` to the end of the import path, so that no file in them can replace
     a module of Python, of a package or of the project.
     """
-    # An editable install has no entry on the path. Its finder comes after all entries, so the
-    # project's folder is added before the user's folders.
+    # If the project is an editable install, its folder is not on the path, and Python would look
+    # there last. So the project's folder is added before the user's folders.
     entries = [str(Path(__file__).parents[2]), *os.environ.get(PATH, "").split(os.pathsep)]
     with suppress(FileNotFoundError):  # the folder was removed
         entries.insert(1, os.getcwd())
@@ -121,7 +121,7 @@ def users_module(name: str) -> ModuleType:
 
 
 def users_path() -> dict[str, str]:
-    """Returns the environment variable with which another process finds the same modules."""
+    """Returns the environment variable that lets another process find the same modules."""
     return {PATH: os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
 
 
@@ -134,7 +134,9 @@ def _load(path: str, load: Callable[[str], ModuleType] = importlib.import_module
 
 
 def _factory(name: str) -> tuple[GameFactory, dict[str, str]]:
-    """Returns the factory of `name`, and a dict with the argument that the name carries, if any."""
+    """Returns the factory of `name`. If the name carries an argument, it also returns the argument
+    in a dict.
+    """
     head, colon, argument = name.partition(":")
     options = {"argument": argument} if colon else {}
     if head == "python" and argument:
@@ -224,8 +226,8 @@ def _made_spec(name: str, max_frames: int | None, options: tuple[tuple[str, Any]
 
 
 def family(game: str) -> str:
-    """Returns the name of the game whose observations and keys `game` shares: "brawl" for
-    `ai2:FOLDER`, and `game` itself for any other game."""
+    """Returns the game that has the same observations and keys as `game`: "brawl" for `ai2:FOLDER`,
+    and `game` itself for any other game."""
     return "brawl" if game.startswith("ai2:") else game
 
 
@@ -248,8 +250,8 @@ def reward_weights(
 
     Args:
         spec: the game.
-        preset: one of its reward presets.
-        overrides: weights that replace the preset's, by term.
+        preset: one of the game's reward presets.
+        overrides: weights by term, which replace the preset's weights.
 
     Returns:
         float32[K].

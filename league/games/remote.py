@@ -1,8 +1,8 @@
 """Plays a game that runs as a gRPC server, in any language: `grpc:HOST:PORT`.
 
-The contract is proto/league/v1/games.proto. The league does not trust the server and checks the
-bounds of everything that it sends. If a response breaks the contract, matches fail, but the league
-continues.
+The contract is proto/league/v1/games.proto. The league does not trust the server, and checks the
+bounds of everything that the server sends. If a response breaks the contract, matches fail, but the
+league continues.
 
 Shape suffixes: R rows of a request, 2 seats, A action width, V width of a seat's view, K reward
 terms.
@@ -48,7 +48,7 @@ LONGEST_TEXT, LONGEST_STATE, LONGEST_REASON = 20_000, 65_536, 200
 DESCRIBE_SECONDS = 5.0
 PAUSE_SECONDS = 0.5
 STOP_SECONDS = 1.0
-"""Longest wait for a response once the program has been told to stop."""
+"""Longest wait for a response after this program was asked to stop."""
 STATS = ("moves", "reward")
 STOPPED = f"{GAME_SERVER} did not answer (the program stopped meanwhile)"
 
@@ -103,17 +103,19 @@ class RemoteGame(SeenGame):
         server = _Server(argument, game, spec, num_matches, step_seconds)
         super().__init__(spec, num_matches, server)
         self._has_text, self._has_state = game.has_text, game.has_state
-        self._loading: list[bytes] = []  # saved server states by row, during `load` only
+        self._loading: list[bytes] = []  # the server's saved states by row, only during `load`
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns a request's arguments after `rows`. During `load`, `begin` also gets the matches'
-        server states.
+        """Returns the arguments of a request that follow `rows`. During `load`, the request `begin`
+        also gets the states of the matches that the server had saved.
         """
         states = [self._loading[row] for row in rows] if self._loading else []
         return (*super().request(verb, rows), *([states] if verb == "begin" else []))
 
     def save(self) -> dict[str, NDArray]:
-        """Copies the whole state, including the matches' server states if the server has them."""
+        """Copies the whole state. If the server can save matches, this includes the server's saved
+        state of each match.
+        """
         states = [b""] * self.num_matches
         if self._has_state:
             good = [row for row in range(self.num_matches) if row not in self._broken]
@@ -147,7 +149,9 @@ class RemoteGame(SeenGame):
         super().step(actions_N2A, frames)
 
     def text(self, match: int) -> str:
-        """Returns the server's text, or else the observation of the seat that has to act."""
+        """Returns the server's text for a match. If the server has no texts, it returns the
+        observation of the seat that has to act.
+        """
         if self._has_text:
             return super().text(match)
         seat = int(self.observations_N2O[match, :, 2].argmax())
@@ -191,8 +195,9 @@ def _described(
 
 
 def _reason(failure: grpc.RpcError) -> str:
-    """Returns why a call failed: plain words for the usual failures, and otherwise gRPC's code and
-    the server's message, shortened and without control characters.
+    """Returns the reason why a call failed, in plain words for the usual failures. For other
+    failures, it returns gRPC's code and the server's message, shortened and without control
+    characters.
     """
     details = failure.details() or ""
     if failure.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -277,8 +282,8 @@ class _Stream:
         self._responses: queue.SimpleQueue[pb.PlayResponse | str] = queue.SimpleQueue()
         self._wanted: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._call = stub.Play(iter(self._requests.get, None))
-        # A thread reads the responses, because gRPC has no time limit for a single response of a
-        # stream. It reads a response only when `ask` waits for one.
+        # gRPC has no time limit for a single response of a stream, so a thread reads the responses.
+        # The thread reads only while `ask` waits for a response.
         threading.Thread(target=self._read, name="game-server", daemon=True).start()
 
     def _read(self) -> None:
@@ -327,8 +332,8 @@ class _Server(Host):
         step_seconds: longest time for a response.
 
     Attributes:
-        clipped: how often each number was outside its bounds. `BatchedGame.clipped` describes the
-            keys.
+        clipped: counts how often each number was outside its bounds. `BatchedGame.clipped`
+            describes the keys.
     """
 
     def __init__(
@@ -435,7 +440,7 @@ class _Server(Host):
             self._drop()
             self._tell(str(error))
             return [], dict.fromkeys(self._rows, str(error))
-        if verb == "step":  # a server that begins matches may still fail in every step
+        if verb == "step":  # an answer to `begin` is no proof that steps work
             self._tell("")
         return [(asked, answer)], {}
 
@@ -459,8 +464,8 @@ class _Server(Host):
     def _begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], states: list[bytes]
     ) -> tuple[bytes, dict[int, str]]:
-        """Begins matches. A saved match continues from its server state. If the server has no
-        states, the match's actions are played again.
+        """Begins matches. A saved match continues from the server's saved state. If the server
+        can't save states, the match's earlier actions are played again.
         """
         if states:
             response = self._ask(load=pb.LoadRequest(rows=rows, states=states))

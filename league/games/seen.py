@@ -1,5 +1,5 @@
-"""Plays hosted games. After each frame the host reports the seats' views, legal choices and
-rewards.
+"""Plays games in a host (`hosted.py`), such as worker processes or a server. After each frame the
+host reports the seats' views, legal choices and rewards.
 
 Shape suffixes: N matches, R rows, 2 seats, A action width, O observation width, V width of a
 seat's view, K reward terms, S stats.
@@ -21,9 +21,8 @@ from league.games.hosted import Host, HostedGame
 WIN = "win"
 MOST_NUMBERS, MOST_NAMED = 65_536, 8
 CLOSE = 1e-6
-"""A number that exceeds its bounds by more than this share is counted as clipped, because a smaller
-excess may be a rounding error. It is a share of the number's absolute value plus the distance of
-its bounds.
+"""Smallest excess over a number's bounds that counts as clipping. A smaller excess may be a
+rounding error. The excess is relative to the number's absolute value plus the width of its bounds.
 """
 _MOVES, _EARNED = -2, -1
 """Indices of the last two stats of every `SeenGame`."""
@@ -90,7 +89,7 @@ def clip(views_R2V: NDArray[np.float32], clipped: Counter[str]) -> None:
 
     Args:
         views_R2V: the views.
-        clipped: the counts to increase. `BatchedGame.clipped` describes the keys.
+        clipped: the counts, which the function increases. `BatchedGame.clipped` describes the keys.
     """
     outside_2V = (np.abs(views_R2V) > 1.0 + CLOSE).sum(0)
     for seat, index in np.argwhere(outside_2V)[:MOST_NAMED].tolist():
@@ -118,7 +117,7 @@ class SeenGame(HostedGame):
         self._seen_N["legal"][:, :, 0] = True
         self._nothing = self._seen_N[0].copy()
         self.show(np.arange(num_matches))
-        # `end` writes only the views. In the own parts of final observations no seat acts.
+        # `end` writes only the views of final observations. Their own parts show that no seat acts.
         self.final_observations_N2O[:] = self.observations_N2O
 
     def begin(self, rows: NDArray[np.intp]) -> None:
@@ -190,7 +189,7 @@ class SeenGame(HostedGame):
 
 
 def match_seed(seed: int) -> int:
-    """Returns the seed for the host: below 2^31, because NumPy's older generators need that."""
+    """Returns the seed that the host gets. It is below 2^31, as NumPy's older generators need."""
     return int(mixed(np.array([seed], np.uint64))[0] >> np.uint64(33))
 
 

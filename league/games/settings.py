@@ -73,15 +73,15 @@ class GameSettings(Settings):
 
         Args:
             num_matches: the number of matches.
-            training: whether a learner trains on them. Other matches lack the game's
-                `training_options`.
+            training: whether a learner trains on these matches. The game's `training_options`
+                apply only then.
         """
         options: dict[str, Any] = {**self.options} if training else self.clean_options
         return make_batched(self.name, num_matches, max_frames=self.max_frames, **options)
 
     @property
     def clean_options(self) -> dict[str, Any]:
-        """The game's options outside training."""
+        """The game's options for matches in which no learner trains."""
         left_out = self.spec().training_options
         return {name: value for name, value in self.options.items() if name not in left_out}
 
@@ -96,15 +96,15 @@ class GameSettings(Settings):
 
 
 OwnGame = Callable[[], GameSettings | None]
-"""Reads the game that the settings of the caller's run name, or the flags of its command."""
+"""Returns the caller's own game: the game of its run's settings or of its command's flags."""
 
 
 def check_game_of_file(
     name: str, options: Mapping[str, Option], own_game: OwnGame = lambda: None
 ) -> None:
-    """Refuses a game that a file names, unless the game is safe or the caller uses it anyway.
+    """Refuses a game that a file names, unless the game is safe or is the caller's own game.
 
-    A game's name decides which code runs, so a file from an unknown author could name any code.
+    A game's name decides which code runs, so a file from an unknown author could run any code.
 
     Args:
         name: the game's name in the file.

@@ -1,7 +1,8 @@
-"""Provides many matches as a Gymnasium vector environment, on a batched game instead of a loop.
+"""Provides many matches of the built-in game as a Gymnasium vector environment.
 
-`gymnasium.make_vec("league/Brawl-v0", num_envs=256)` makes it. Shape suffixes: N environments, 2
-seats, O observation width, A keys, K reward terms.
+`gymnasium.make_vec("league/Brawl-v0", num_envs=256)` makes the environment. All matches step
+together in a batched game, without a Python loop. Shape suffixes: N environments, 2 seats, O
+observation width, A keys, K reward terms.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
     """Plays matches as `BrawlEnv` does, without pictures.
 
     When a match ends, the next match begins in the same step (`AutoresetMode.SAME_STEP`). The
-    returned observation is the first of the new match. `infos["final_obs"]` has the last
-    observation of the old match, and `infos["final_info"]["outcome"]` is 1, 0.5 or 0. With seed s,
+    returned observation is the new match's first observation. `infos["final_obs"]` has the old
+    match's last observation, and `infos["final_info"]["outcome"]` is 1, 0.5 or 0. With seed s,
     environment n begins like `BrawlEnv` with seed s + n. A match depends on its seed, opponent,
     actions and options, but not on the number of environments.
 
     Args:
-        num_envs: N, the environments.
+        num_envs: N, the number of environments.
         opponent: see `Opponents`.
         seat: 0 or 1.
         render_mode: None. A batch of matches is not drawn.
