@@ -1,8 +1,8 @@
 """Plays batched matches of any `ChoiceRules`, using only numpy.
 
 The rules have players 0 and 1, and a batched game has seats 0 and 1. If the rules draw sides, the
-match's seed decides which seat is player 0. Otherwise it is seat 0. Shape suffixes: N matches, 2
-seats (or players), A actions, O observation width, K reward terms, S stats.
+match's seed decides which seat is player 0. Otherwise seat 0 is player 0. Shape suffixes: N
+matches, 2 seats (or players), A actions, O observation width, K reward terms, S stats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from league.games.choice_rules import ChoiceRules, probabilities_of
 REWARD_TERMS = PAYOFF, WIN = ("payoff", "win")
 FIRST = "first"
 MAX_COUNTED = 32
-"""In games with more actions than this, the stats don't count the actions one by one."""
+"""Largest number of actions for which the stats have a count of each action."""
 
 ROUNDING = 1e-9
 """A match is a draw if the sum of its payoffs is at most this share of the largest payoff. This
@@ -100,10 +100,10 @@ class ChoiceGame(BatchedGame):
         self._positions_N = rules.begin(np.zeros(n, np.int64))
         self._seeds_N = np.zeros(n, np.uint64)
         self._played_N2 = np.zeros((n, 2), np.intp)
-        # the player at each seat; the same numbers map each player to a seat
+        # the player in each seat (read the other way round, the seat of each player)
         self._players_N2 = np.tile(np.arange(2), (n, 1))
         self._paid_N = np.zeros(n, np.float64)  # to seat 0, in this match
-        # how each row's last match ended, for pictures
+        # the last position of each row's previous match, for pictures
         self._last_positions_N = self._positions_N.copy()
         self._last_players_N2 = self._players_N2.copy()
         self._begin(self._rows_N, self._seeds_N)

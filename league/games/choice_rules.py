@@ -1,7 +1,7 @@
 """Defines the rules of a small two-player game of choices, as functions over many positions.
 
-`ChoiceGame` plays them as batched matches, and `league.games.exact` walks their whole tree, so that
-training and exact solution use the same rules.
+`ChoiceGame` plays batched matches by these rules, and `league.games.exact` walks the whole tree of
+the game. So training and exact solutions use the same rules.
 
 Shape suffixes: N positions, 2 players, A actions, O observation width.
 """
@@ -54,7 +54,7 @@ class TreeRules(ABC):
     def legal(self, positions_N: Positions) -> NDArray[np.bool_]:
         """Returns each player's legal choices, [N, 2, A].
 
-        Each player has at least one, and a player with nothing to decide has exactly one.
+        Each player has at least one legal choice. A player with nothing to decide has exactly one.
         """
 
     @abstractmethod
@@ -103,8 +103,8 @@ class ChoiceRules(TreeRules):
 
     Attributes:
         longest: number of frames of the longest match.
-        draws_sides: whether a match's seed decides which seat is player 0. It is true if the sides
-            differ, so that matches are fair and an agent learns both sides.
+        draws_sides: whether a match's seed decides which seat is player 0. Games whose two sides
+            differ need this, so that matches are fair and an agent learns both sides.
         payoff_unit: unit of payoffs, such as "chips".
         largest_payoff: largest payoff that a player can get from a match.
         record: dtype of a position.
@@ -155,7 +155,9 @@ class ChoiceRules(TreeRules):
 
     @abstractmethod
     def describe(self, position: np.void) -> dict[str, Any]:
-        """Describes a position for renderers: `players` (two dicts) and the public table."""
+        """Describes a position for renderers: a dict of each player under `players`, and the fields
+        that both players can see.
+        """
 
 
 def uniform(

@@ -42,9 +42,9 @@ class Matches:
         num_matches: N, matches that step together.
         stage: a stage of `league.games.brawl.stage`.
         match_seconds: time limit of a match, in seconds.
-        frame_skip: frames for which a step holds its keys.
+        frame_skip: number of frames in a step. The keys are held for all of them.
         reward: preset of the reward's weights.
-        reward_overrides: weights that replace the preset's, by term.
+        reward_overrides: weights by term, which replace the preset's weights.
         actions: the action space, one of `ACTIONS`.
 
     Raises:

@@ -135,7 +135,7 @@ class MatrixRules(ChoiceRules):
         # The version depends on the table.
         text = f"{matrix_RC.tolist()} {self.action_names}"
         self.version = f"1-{hashlib.sha256(text.encode()).hexdigest()[:8]}-{rounds}"
-        # In a symmetric game both sides are alike, so there is no need to draw them.
+        # In a symmetric game the two sides are alike, so the sides need not be drawn.
         self.draws_sides = not np.array_equal(matrix_RC, -matrix_RC.T)
         self._count = len(self.action_names)
         self.own_size = 2 + self._count
@@ -148,7 +148,7 @@ class MatrixRules(ChoiceRules):
         self.observation_names = ("plays the rows", "plays the columns", *seen)
         self.largest_payoff = rounds * float(np.abs(matrix_RC).max())
         self._legal_2A = np.arange(self._count) < np.array(matrix_RC.shape)[:, None]
-        # The last row is all zeros and means no choice. The index NOTHING (-1) reads it.
+        # The last row is all zeros, for no choice yet. The index NOTHING (-1) selects this row.
         self._one_hot = np.eye(self._count + 1, self._count, dtype=np.float32)
         fixed = (
             ScriptedBot(name=f"always-{name}", summary=f"always takes {name}", strategy=always(n))

@@ -202,7 +202,7 @@ def _spec(argument: str, spiel: Spiel, max_frames: int | None) -> GameSpec:
         terms=(PAYOFF,),
         stats=STATS,
         max_frames=max_frames or spiel.game.max_game_length(),
-        # if matches pay 1 or -1, payoffs say no more than wins
+        # if a match pays 1 or -1, payoffs tell no more than wins
         payoff_unit="" if largest == 1.0 else "points",
         largest_payoff=largest if is_bounded else None,
         reward_presets={
@@ -288,7 +288,9 @@ class _InProcess(Host):
 
 
 class SpielRules(TreeRules):
-    """Provides an OpenSpiel game's rules for exact values. A position is a state of OpenSpiel."""
+    """Provides the rules of an OpenSpiel game for computing exact values. A position is a state of
+    OpenSpiel.
+    """
 
     bots = (RANDOM_BOT,)
 

@@ -56,9 +56,9 @@ AGGRESSIVE = ScriptedBot(
 
 ALPHA = 1 / 6
 """Kuhn's free parameter: how often the first player bets with the jack. Every value in [0, 1/3]
-gives an equilibrium (H. W. Kuhn, "A simplified two-person poker", 1950). This one is the middle."""
+gives an equilibrium (H. W. Kuhn, "A simplified two-person poker", 1950). 1/6 is in the middle."""
 
-# How often each player bets, and how often it calls a bet, with a jack, a queen and a king.
+# For each player, how often it bets, and how often it calls a bet, with a jack, a queen and a king.
 _KUHN_NASH = np.array(
     [
         [[ALPHA, 0, 3 * ALPHA], [0, ALPHA + 1 / 3, 1]],
@@ -70,8 +70,8 @@ _KUHN_NASH = np.array(
 def kuhn_nash(
     positions_N: Positions, players_N: NDArray[np.intp], legal_NA: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Plays the equilibrium of Kuhn's family that `ALPHA` selects. Against it, the first player
-    loses at least 1/18 of the ante per hand on average.
+    """Plays the equilibrium of Kuhn poker that `ALPHA` selects. Against this strategy, a first
+    player loses at least 1/18 of the ante per hand on average.
     """
     # With a single suit, a card's number is its rank.
     rows, faces_bet_N = np.arange(len(players_N)), legal_NA[:, FOLD]

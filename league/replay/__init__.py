@@ -1,4 +1,4 @@
-"""Records matches in a few kB each (seed and actions), and plays them again bit for bit."""
+"""Records matches as seed and actions, in a few kB each, and plays them again bit for bit."""
 
 from league.replay.file import SUFFIX, load_replay, save_replay
 from league.replay.match import Contender, Recipe, Replay, final_digest

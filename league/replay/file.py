@@ -1,7 +1,8 @@
 """Reads and writes the file of a replay.
 
 The file consists of `MAGIC`, a checksum, and a compressed payload. The payload is a JSON header and
-the actions, with a bit for each key or choice. Shape suffixes: T frames, 2 seats, A action width.
+the actions, with a bit per frame for each key or choice. Shape suffixes: T frames, 2 seats, A
+action width.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ FORMAT = 2
 SUFFIX = ".replay"
 _CHECKSUM_BYTES = 16
 _MOST_BYTES = 8 * 2**20
-"""Largest size of a file and of its unpacked payload. The longest match has some 4 MB."""
+"""Largest size of a file and of its unpacked payload, in bytes. The longest match takes about 4 MB.
+"""
 _Word = Annotated[str, Field(max_length=500)]
 _Frames = Annotated[int, Field(ge=0, le=10**7)]
 _Length = Annotated[int, Field(ge=1, le=10**7)]
@@ -77,11 +79,11 @@ def encode(replay: Replay) -> bytes:
 
 
 def decode(content: bytes, name: str = "the replay") -> Replay:
-    """Reads the bytes of `encode`. `name` is the file's name in errors.
+    """Reads a replay from the bytes that `encode` returned. `name` is the file's name in errors.
 
     Raises:
-        DataCorrupt: it is not a replay.
-        VersionMismatch: it is of another format.
+        DataCorrupt: the bytes are not a replay.
+        VersionMismatch: the replay has another version of the format.
     """
     if not content.startswith(MAGIC):
         raise DataCorrupt(f"{name} is no replay of Kumite: it does not begin as one")
@@ -108,7 +110,7 @@ def decode(content: bytes, name: str = "the replay") -> Replay:
 
 
 def save_replay(path: Path | str, replay: Replay) -> None:
-    """Writes the file whole or not at all."""
+    """Writes a replay to a file. The file is written completely or not at all."""
     write_whole(Path(path), encode(replay))
 
 
@@ -117,14 +119,13 @@ def load_replay(path: Path | str, own: OwnGame | None = None) -> Replay:
 
     Args:
         path: the file.
-        own: returns settings whose game is allowed in addition to the built-in games. With None,
-            the game is not checked before `Recipe.make`. This suits readers that don't play the
-            match.
+        own: returns settings whose game is allowed in addition to the built-in games. None leaves
+            the check of the game to `Recipe.make`, for readers that don't play the match.
 
     Raises:
         NotFound: there is no such file.
-        DataCorrupt: it can't be read, or does not contain a match.
-        VersionMismatch: it is of another format.
+        DataCorrupt: the file can't be read, or does not contain a match.
+        VersionMismatch: the file has another version of the format.
         InvalidInput: the game of the file is not allowed.
     """
     try:
@@ -163,8 +164,8 @@ def _header(replay: Replay) -> dict[str, Any]:
 
 
 def _pack(actions_T2A: NDArray[np.uint8]) -> bytes:
-    """Packs one key after another, with a bit for each frame: 1 if the key changed in this frame.
-    So a key that is held gives a run of zeros.
+    """Packs the actions key by key, with a bit for each frame: 1 if the key changed in this frame.
+    A key that is held gives a run of zeros, which compresses well.
     """
     planes_2AT = np.moveaxis(actions_T2A.astype(np.bool_), 0, -1)
     changed_2AT = np.diff(planes_2AT, axis=-1, prepend=False)

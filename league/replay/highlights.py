@@ -1,6 +1,7 @@
-"""Lists matches that people should see first, in a file that the evaluator writes into a run.
+"""Keeps a list of the matches that people should see first. The evaluator writes the list to a file
+in the run's folder.
 
-A live match is a match of any two players. The evaluator keeps such a match every few seconds, for
+A live match is a match of any two players. Every few seconds the evaluator keeps such a match, for
 people who watch the league. A milestone is a snapshot that the evaluator tests more thoroughly.
 """
 
@@ -28,7 +29,7 @@ WORDS = {
     CLOSEST: "closest match",
     WIN: "milestone",
 }
-"""Words for the kinds of highlights, but for live matches."""
+"""Words for the kinds of highlights, except for live matches."""
 LIVES = 20
 """Largest number of live matches in the list. The newest are kept."""
 WINS = 50
@@ -45,11 +46,12 @@ class Highlight(BaseModel):
         match_id: the id of the match. The run keeps its replay.
         names: the players by seat.
         winner: the player that won, "" after a draw.
-        words: what is special about it.
-        value: how good the highlight is, compared with others of the same `place`. For a win, it is
-            the share of the milestone's matches against this bot that it did not win. For a live
-            match, it is 1 if its replay is kept only because it is listed here, else 0.
-        at: when the match ended, in Unix seconds.
+        words: says why the match is special.
+        value: how good the highlight is, compared with others of the same `place`. For a win, the
+            value is the share of matches against this bot that the milestone did not win. For a
+            live match, it is 1 if the run keeps the replay only while this list has the match, and
+            otherwise 0.
+        at: the time when the match ended, in Unix seconds.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
@@ -63,8 +65,11 @@ class Highlight(BaseModel):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Returns the key of the highlight's place in the list, where each place has only the best
-        highlight. It is the kind, with the winner for a win and the match id for a live match.
+        """Returns the key of the highlight's place in the list. Of several highlights with the same
+        place, the list keeps only the best.
+
+        The key is (kind, detail). The detail is the winner for a win, the match id for a live
+        match, and otherwise "".
         """
         return self.kind, {WIN: self.winner, LIVE: self.match_id}.get(self.kind, "")
 
@@ -91,8 +96,8 @@ def read_highlights(run_dir: Path) -> list[Highlight]:
 def add_highlights(
     run_dir: Path, new: Iterable[Highlight]
 ) -> tuple[list[Highlight], list[Highlight]]:
-    """Adds highlights to a run's list. If the list has a highlight of the same place, the better
-    highlight stays. Several processes may call this at once.
+    """Adds highlights to a run's list. If the list already has a highlight with the same place, the
+    better of the two stays. Several processes may call this function at once.
 
     Returns:
         The whole list, and the live matches and wins that were removed because they are too old.
@@ -106,7 +111,7 @@ def add_highlights(
             other = kept.get(highlight.place)
             if other is None or highlight.value > other.value:
                 kept.pop(highlight.place, None)
-                kept[highlight.place] = highlight  # at the end, as clocks may be wrong
+                kept[highlight.place] = highlight  # last, even if a clock is wrong
         listed = list(kept.values())
         old = [
             highlight

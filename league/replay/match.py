@@ -49,7 +49,7 @@ class Recipe:
         Raises:
             InvalidInput: the game is not allowed. Without `is_allowed`, only built-in games that
                 run no other code may be made.
-            VersionMismatch: its rules have changed.
+            VersionMismatch: the game's rules have changed.
         """
         if not self.is_allowed:
             check_game_of_file(self.name, self.options)
@@ -86,13 +86,13 @@ class Replay:
     Attributes:
         outcome: seat 0's outcome: 1 for a win, ½ for a draw, 0 for a loss.
         final: digest of the state in which the match ended.
-        disturbed: seat, first frame and number of frames of each stretch in which the recorder
-            pressed keys instead of the player.
-        stats: the totals of each seat's statistics. They are known only right after a match, and
-            are not in files.
-        terms: the sums of each seat's reward terms. Like `stats`, they are not in files.
-        free_T2: whether each seat had a choice in each frame. None means always. Like `stats`, it
-            is not in files.
+        disturbed: the stretches of frames in which the recorder replaced a player's actions by
+            mistakes, each as (seat, first frame, number of frames).
+        stats: the totals of each seat's statistics. Only a new recording has them, because files
+            don't store them.
+        terms: the sums of each seat's reward terms. Files don't store them.
+        free_T2: whether each seat had a choice in each frame. None means always. Files don't store
+            it.
     """
 
     recipe: Recipe
@@ -124,8 +124,8 @@ class Replay:
 
 
 def final_digest(game: BatchedGame, row: int) -> str:
-    """Returns the digest of a match's end: outcome, length, last views, statistics. `game` has just
-    made the match's last step.
+    """Returns the digest of a match's end: outcome, length, last observations and statistics. Call
+    it right after the match's last step.
     """
     parts = (
         game.outcomes_N,

@@ -1,4 +1,4 @@
-"""Plays replays again and compares their ends with the records."""
+"""Plays recorded matches again, and compares their ends with the recorded ends."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from league.replay.match import Replay, final_digest
 class Playback:
     """Plays a replay again and checks its end. Use it as a context manager.
 
-    By default it makes the game of the replay's recipe, and closes this game at the end. If `game`
-    is given, it must have the same recipe. It stays open, and can play the next replay.
+    By default, the object makes the game of the replay's recipe, and closes it at the end. If the
+    caller passes a game, this game must have the same recipe. It stays open, and can play the next
+    replay.
 
     Raises:
-        DataCorrupt: the replay is not of this game.
-        VersionMismatch: its rules have changed.
+        DataCorrupt: the replay belongs to another game.
+        VersionMismatch: the game's rules have changed.
     """
 
     def __init__(self, replay: Replay, game: BatchedGame | None = None) -> None:
@@ -58,8 +59,8 @@ class Playback:
                 ) from None
 
     def moments(self) -> Iterator[int]:
-        """Yields the number of each frame from 0 on, without the end of the match. At each yield,
-        the game shows the state at the beginning of the frame.
+        """Yields the number of each frame, from 0. At each yield, the game is in the state before
+        this frame is played. There is no yield for the end of the match.
 
         Raises:
             DataCorrupt: the match does not end as recorded.
@@ -80,12 +81,12 @@ class Playback:
             raise _otherwise("ended in another state than the recorded one")
 
     def frames(self) -> Iterator[dict[str, Any]]:
-        """Yields the game's drawing at each of its `moments`."""
+        """Yields the game's frame (`BatchedGame.frame`) at each of the `moments`."""
         return (self.game.frame(0) for _ in self.moments())
 
 
 def verify(replay: Replay) -> None:
-    """Plays a replay through. It raises the errors of `Playback` and `moments`."""
+    """Plays a replay from start to end, and raises the errors of `Playback` and `moments`."""
     with Playback(replay) as playback:
         for _ in playback.moments():
             pass
@@ -100,8 +101,8 @@ def _otherwise(what: str) -> DataCorrupt:
 def end_frame(game: BatchedGame, last: dict[str, Any]) -> dict[str, Any]:
     """Returns a frame that shows the end of the match in row 0.
 
-    Some games don't keep the state after the last step. Then the function returns a copy of the
-    frame before that step, and puts in the final payoffs and the final frame number.
+    Some games don't keep the state after the last step. For these games, the function returns a
+    copy of the frame before that step, with the final payoffs and the final frame number.
 
     Args:
         game: the game right after the match's last step.

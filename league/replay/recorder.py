@@ -31,20 +31,20 @@ class Bout:
     bots: tuple[int, int] = (EXTERNAL, EXTERNAL)
     seed: int
     pupil: str = ""
-    """The player that `play_bouts` (in `league.contest.matches`) slows down, or that it makes press
-    wrong keys. Recordings of this player teach an imitator. "" if there is no such player.
+    """Name of the player that an agent will learn to imitate from the recording, or "". For this
+    purpose, `league.contest.matches.play_bouts` may slow the player down or make it err.
     """
 
     def match_id(self, recipe: Recipe) -> str:
-        """Returns 32 hexadecimal digits, which depend on the players, the game and the seed."""
+        """Returns the match's id: 32 hexadecimal digits that depend on game, players and seed."""
         text = f"{recipe} {self}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class BatchRecorder:
-    """Keeps the actions in all rows of `game`, for each match from its first frame on.
+    """Records the matches in all rows of `game` at once.
 
-    Call `note` for every frame. `finish` returns the match that has just ended in a row.
+    Call `note` after every frame. `finish` returns the match that has just ended in a row.
     """
 
     def __init__(self, game: BatchedGame, recipe: Recipe) -> None:
@@ -60,11 +60,11 @@ class BatchRecorder:
     def note(
         self, actions_N2A: NDArray[np.uint8], legal_N2A: NDArray[np.bool_] | None = None
     ) -> None:
-        """Stores the frame that was just played.
+        """Stores the actions of the frame that was just played.
 
         Args:
-            actions_N2A: the actions of the caller's seats in this frame.
-            legal_N2A: the legal choices at the frame's beginning, in games of choices.
+            actions_N2A: the actions that the caller passed to the game's `step`.
+            legal_N2A: in games of choices, the legal choices before the frame.
         """
         game = self._game
         done_N2A = game.played_N2A()
@@ -89,13 +89,13 @@ class BatchRecorder:
     ) -> Replay:
         """Returns the match that ended in `row` in the last frame.
 
-        Some games don't report the actions of their bots. Then the replay has only the bot's name,
-        and the bot has to play again whenever the replay is played.
+        Some games don't report the actions of their bots. Then the replay has only a bot's name,
+        and the bot has to decide again whenever the replay is played.
 
         Args:
             row: the row.
-            bout: the match that was played in this row.
-            disturbed: as in `Replay`.
+            bout: describes the match that was played in this row.
+            disturbed: the same as in `Replay`.
         """
         game = self._game
         frames = int(game.final_frames_N[row])
@@ -148,13 +148,14 @@ class MatchRecorder:
         Args:
             outcome: seat 0's outcome: 1 for a win, ½ for a draw, 0 for a loss.
             final: the match's `final_digest`.
-            should_stop: asked before each decision, and while the game waits for its server. If it
-                returns True, the work ends.
+            should_stop: called before each decision, and while the game waits for its server. If it
+                returns True, the method raises `Unavailable`.
 
         Raises:
             DataCorrupt: the match ends differently when it is played again.
             InvalidInput: the match does not end at all when it is played again.
-            Unavailable: the game fails while it plays the match again, or should stop.
+            Unavailable: the game fails while it plays the match again, or `should_stop` ended the
+                work.
         """
         game, name = self.recipe.make(), self.match_id or self.seed
         try:
@@ -192,19 +193,21 @@ class MatchRecorder:
 def keys_for_decision(
     frames_FA: NDArray[np.uint8], before_A: NDArray[np.uint8], held_A: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
-    """Turns a player's keys in F frames into a single decision, which is held for these frames.
+    """Combines a player's keys in F frames into a single decision, which holds its keys for all of
+    these frames.
 
-    A key is down in the decision if the player has it down in any of the frames, so that no short
-    press is lost. But games react to new presses, and a held key can't be pressed again. So if the
-    previous decision holds a key and the player presses it again, the new decision releases it.
+    The decision holds a key if the player holds it in any of the frames, so that no short press is
+    lost. But games react to new presses, and a key that is already held can't be pressed again. So
+    if the previous decision holds a key and the player presses it again, the new decision releases
+    it.
 
     Args:
-        frames_FA: the player's keys in the frames `[F, ..., A]`.
-        before_A: the player's keys in the frame before these frames.
-        held_A: the previous decision.
+        frames_FA: the player's keys in these frames, `[F, ..., A]`.
+        before_A: the player's keys in the frame before these frames, `[..., A]`.
+        held_A: the keys of the previous decision, `[..., A]`.
 
     Returns:
-        The decision `[..., A]`.
+        The keys of the decision, `[..., A]`.
     """
     down_A = frames_FA.any(0)
     earlier_FA = np.concatenate([before_A[None], frames_FA[:-1]])

@@ -72,10 +72,11 @@ class Ai2Game(HostedGame):
     Args:
         num_matches: matches that step together.
         argument: folder of the checkout.
-        max_frames: frames after which the number of stocks decides. None means 90 s.
-        python: the original's Python. "" looks in `.venv` and `venv` of the checkout.
-        step_seconds: longest time for a frame of the original. A longer frame ends its process, and
-            the matches of this process fail.
+        max_frames: frames after which the player with more stocks (lives) wins. None means 90 s.
+        python: the Python that runs the original. "" means the Python in the checkout's `.venv` or
+            `venv`.
+        step_seconds: longest time for a frame of the original. If a frame takes longer, its process
+            is ended, and the matches of this process fail.
         workers: number of processes. 0 derives it from the numbers of matches and processor cores.
 
     Raises:
@@ -112,8 +113,8 @@ class Ai2Game(HostedGame):
         self._unhit_N2 = np.zeros((num_matches, 2), np.int32)  # frames since the last hit
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns a request's arguments after `rows`, including the bots' indices. The worker needs
-        the indices because it plays the bots.
+        """Returns the arguments of a request that follow `rows`, including the bots' indices. The
+        worker needs these indices because it plays the bots.
         """
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
@@ -272,7 +273,7 @@ def checkout_of(argument: str) -> Path:
 
 
 def _python(folder: Path, named: str) -> str:
-    """Returns the original's own Python. Raises `ConfigError` if it is missing."""
+    """Returns the path of the Python that runs the original. Raises `ConfigError` without it."""
     candidates = [named] if named else [str(folder / name) for name in PYTHONS]
     python = next((path for name in candidates if (path := shutil.which(name))), None)
     if python is None:

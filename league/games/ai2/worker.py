@@ -1,8 +1,8 @@
 """Runs the worker process of `ai2:FOLDER`, which hosts matches in the original's own Python.
 
-It is a separate program that runs in FOLDER, and needs only Python 3.10 and numpy. Requests and
-answers are as in `league.games.hosted`. They use a separate connection, because the original prints
-to standard output.
+The worker is a separate program that runs in FOLDER, and needs only Python 3.10 and numpy. Requests
+and answers have the form that `league.games.hosted` describes. They use a separate connection,
+because the original prints to standard output.
 
 Shape suffixes: 2 seats, A keys, T frames.
 """
@@ -40,7 +40,7 @@ must be ignored.
 
 
 class Match:
-    """Plays a match with its own random state, so that other matches have no effect on it.
+    """Plays a match. The match has its own random state, so other matches have no effect on it.
 
     Args:
         environment: the original's module with the game.
@@ -62,7 +62,7 @@ class Match:
         self._state = random.getstate()
 
     def _note_combo(self, env: Any, agent: str) -> None:
-        self.combos[agent == "player"] += 1  # `agent` is hit, so the other seat made the combo
+        self.combos[agent == "player"] += 1  # `agent` was hit, so the other seat made the combo
 
     def step(self, actions_2A: Any, bots: Sequence[int]) -> bool:
         """Plays a frame, and returns whether the original game has ended the match.

@@ -16,7 +16,7 @@ _POINT_LANDS_AT = 1.54
 
 @inner
 def begin_attack(player: Any, move: int, tables: Any) -> None:
-    """Starts a move of the weapon in the player's hand."""
+    """Starts an attack with the given move type and the weapon in the player's hand."""
     player.move, player.move_frame, player.move_has_hit = move, 0, 0
     _begin_power(player, tables.first_power[player.weapon, move])
 
@@ -59,7 +59,7 @@ def _apply(change: Any, player: Any, victim: Any) -> None:
 def _lands(player: Any, cast: Any) -> bool:
     """Returns whether the cast has a `point` (moves.toml) that is low enough to end the power.
 
-    The first frame of a cast never counts.
+    In the first frame of a cast, it returns False.
     """
     if player.is_new_cast:
         player.is_new_cast = 0

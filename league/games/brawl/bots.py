@@ -35,7 +35,9 @@ HESITATION: Final = 0.08
 KITE_FROM: Final = 5.0
 KITE_CYCLE: Final = 180
 KITE_STRIKES: Final = 55
-"""Frames of each cycle in which the kiter comes in to hit. In the others it keeps its distance."""
+"""Number of frames in each cycle in which the kiter comes in to hit. In the other frames it keeps
+its distance.
+"""
 GUARDS_WITHIN: Final = 3.0
 SPAMMER_CHARGE: Final = 20
 """Largest number of frames for which the sig_spammer charges an attack while its opponent is out of
@@ -59,7 +61,7 @@ CLOCKWORK_SCRIPT: Final = (
     (20, 0),
     *_JUMPS * 5,
 )
-"""The original's clockwork as (frames, held keys). It is played once."""
+"""The script of the original's clockwork bot, as (frames, held keys). It is played once."""
 
 # A set of keys for each frame, so that the compiled bot only looks it up.
 _CLOCKWORK_KEYS = np.repeat(
@@ -213,7 +215,7 @@ def based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
         if ahead == 0.0 and stage.is_fair:
             ahead = me.facing
         keys |= rules.RIGHT if ahead > 0 else rules.LEFT
-    y, other_y = min(max(me.y, -7.0), 7.0), min(max(opponent.y, -7.0), 7.0)  # as it sees them
+    y, other_y = min(max(me.y, -7.0), 7.0), min(max(opponent.y, -7.0), 7.0)  # as in observations
     if frame % 2 == 1 and (y > BASED_JUMPS_BELOW or y > other_y):
         keys |= rules.JUMP
     dx, dy = opponent.x - me.x, other_y - y

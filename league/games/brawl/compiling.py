@@ -1,8 +1,8 @@
 """Compiles the functions of the step, and loads their machine code into a process.
 
-A process that compiles keeps 150 MB of the compiler's memory until it ends. Therefore, processes
-load the machine code from Numba's cache on disk. If the cache lacks it, a short-lived child process
-compiles it.
+A process that compiles keeps 150 MB of memory for the compiler until it ends. Therefore, processes
+load the machine code from Numba's cache on disk. If the cache doesn't have the code, a short-lived
+child process compiles it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ out, because they would be two thirds of the modules that LLVM compiles.
 
 
 def cached(function: Callable[..., None]) -> Any:
-    """Compiles a function that allocates nothing, and caches its machine code if the cache folder
-    can be written.
+    """Compiles a function that allocates no memory, and caches its machine code if the cache folder
+    is writable.
 
     Numba's allocator is left out (`_nrt`), because otherwise a process would have to compile the
     allocator before it could load the code.

@@ -1,9 +1,9 @@
 """Turns a player's keys into its next state and velocity: the state machine.
 
-The current state decides first (`_decide`): it changes the velocity, and returns the next state or
-`_SAME`. Then pending hits change the velocity, and the player enters the next state. The order of
-the checks within a state, and the values that are lost when the state changes, are as in the
-original.
+The function of the current state runs first (`_decide`). It changes the velocity, and returns the
+next state, or `_SAME` if the state does not change. Then pending hits change the velocity, and the
+player enters the next state. The order of the checks within a state, and the values that are lost
+when the state changes, are as in the original.
 
 `player` and `opponent` are records of layout.PLAYER, `tables` is a record of moves.TABLES, and
 `stats` is the player's record of layout.STATS_ROW.
@@ -20,7 +20,7 @@ from league.games.brawl.layout import COUNTERS, SOLIDS
 from league.games.brawl.physics import is_on_floor, meets_platform, toward
 
 _SAME: Final = -1
-# The held keys of A and D, in the order in which they were pressed.
+# Which of the keys A (left) and D (right) are held, in the order in which they were pressed.
 NO_WAY, LEFT, RIGHT, LEFT_RIGHT, RIGHT_LEFT = range(5)
 # Counters of jumps and recoveries: indices in layout.PLAYER's `jumps` and `recovery_of`.
 _AIR, _TURN, _ATTACK, _DODGE, _STUN = range(5)
@@ -105,8 +105,8 @@ def _last_way(player: Any) -> int:
 def _face(player: Any, direction: int, stage: Any) -> None:
     """Turns the player at once in the direction of the keys.
 
-    If the direction is 0, the player turns left, as in the original. Under the fair rules it does
-    not turn.
+    If the direction is 0, the player turns left, as in the original. Under the fair rules, the
+    player then does not turn.
     """
     if direction != 0:
         player.facing = direction
@@ -185,8 +185,8 @@ def _begin_move(player: Any, move: int, counter: int, tables: Any, stats: Any) -
 def _on_ground(
     player: Any, keys: int, pressed: int, on_floor: bool, tables: Any, stats: Any
 ) -> int:
-    """Makes the checks that come first in every state on the ground. Returns the next state or
-    `_SAME`.
+    """Does the checks that come first in every state on the ground. Returns the next state, or
+    `_SAME` if the state does not change.
     """
     direction = _way(keys)
     if pressed & rules.JUMP and on_floor:
@@ -317,7 +317,7 @@ def _run_for_a_time(player: Any, speed: float, then: int) -> int:
 
 @inner
 def _fly_on(player: Any, source: int) -> int:
-    """Continues in the air with the jumps and recoveries that were left in state `source`."""
+    """Continues in the air with the jumps and recoveries that the counter `source` has left."""
     if player.jumps[source] != _UNKNOWN:
         _copy_counts(player, source, _AIR)
         player.jump_waits[0] = 0

@@ -87,7 +87,8 @@ def _use_weapons(
 ) -> None:
     drops_0 = pressed_0 & rules.PICK != 0 and player_0.weapon and player_0.state != rules.ATTACK
     drops_1 = pressed_1 & rules.PICK != 0 and player_1.weapon and player_1.state != rules.ATTACK
-    # Under the fair rules neither player drops if both do, because neither weapon would be older.
+    # Dropped weapons are ordered by age. Under the fair rules two weapons can't have the same age,
+    # so if both players try to drop in the same frame, neither weapon is dropped.
     both = drops_0 and drops_1 and stage.is_fair
     if drops_0 and not both:
         drop(player_0, match)

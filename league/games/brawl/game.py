@@ -128,8 +128,8 @@ class BrawlGame(BatchedGame):
         return np.zeros((self.num_matches, 2), layout.PLAN)
 
     def _scratch(self) -> tuple[NDArray, ...] | None:
-        """Returns the planners' plans, and memory in which they play a copy of a match. Returns
-        None if no planner has played.
+        """Returns the planners' plans, and memory for the copies of a match in which planners try
+        their plans. Returns None if no planner has played.
         """
         if self._plans_N2 is None:
             return None

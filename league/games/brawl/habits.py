@@ -1,8 +1,8 @@
 """Plays the two bots whose habits are drawn for each match: `camper` and `fencer`.
 
-A bot without habits plays the same way in each match, and an agent needs to learn only one answer
-to it. Rule-based agents that people write differ in where they wait, how near they let an opponent
-come and when they strike. `me` and `opponent` are records of layout.PLAYER.
+A bot without habits plays the same way in each match, so an agent needs to learn only a single
+answer to it. But the rule-based agents that people write differ in where they wait, how near they
+let an opponent come and when they strike. `me` and `opponent` are records of layout.PLAYER.
 """
 
 from __future__ import annotations
@@ -141,9 +141,9 @@ def camper(me: Any, opponent: Any, match: Any, stage: Any) -> int:
 
 
 def _first_hits() -> NDArray[np.float64]:
-    """Returns when each attack first hits, the area that it hits then, and its damage.
+    """Returns for each attack the frame of its first hit, the area of this hit, and the damage.
 
-    Heavy attacks on the ground are released as soon as possible.
+    Heavy attacks on the ground are assumed to be released as soon as possible.
 
     Returns:
         For each weapon and move: the frame, the area relative to the attacker (left, right, top and

@@ -28,10 +28,11 @@ def _in_rectangle(
 def capsules_meet(
     x: float, y: float, w: float, h: float, u: float, v: float, other_w: float, other_h: float
 ) -> bool:
-    """Returns whether two capsules overlap as in the original.
+    """Returns whether two capsules overlap by the original's test.
 
-    The original truncates the corners and sizes of the rectangle between a capsule's two circles to
-    whole units, so most rectangles shrink to a point. Some hits happen only because of this point.
+    A capsule consists of two circles and the rectangle between them. The original truncates the
+    rectangle's corners and size to whole units, so most rectangles shrink to a point. The point may
+    lie outside the capsule. So some hits happen only in this test.
 
     Args:
         x, y: middle of the first capsule, in units.
@@ -95,7 +96,7 @@ def capsules_overlap(
 def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> bool:
     """Returns whether a capsule overlaps a player's hurt capsule.
 
-    The hurt capsule is at the position in which the player last acted.
+    The hurt capsule is at the position that the player had when it last acted.
     """
     u, v = player.hurt_x, player.hurt_y
     if stage.is_fair:
@@ -108,8 +109,8 @@ def is_open(victim: Any, stage: Any) -> bool:
     """Returns whether the victim can be hit. A dodging victim can't.
 
     As in the original, a knocked-out player can be hit. Seat 0 acts first, so a hit by seat 1 is
-    checked against seat 0's new state. Under the fair rules the state at the start of the frame is
-    checked, and a knocked-out player can't be hit.
+    checked against seat 0's new state. Under the fair rules (docs/game.md), a hit is checked
+    against the victim's state at the start of the frame, and a knocked-out player can't be hit.
     """
     if stage.is_fair:
         return victim.last_state != rules.DODGE and victim.last_state != rules.KO
@@ -131,7 +132,7 @@ def reaches(attacker: Any, victim: Any, cast: Any, tables: Any, stage: Any) -> b
 
 @inner
 def knockback_speed(damage: float, fixed: float, variable: float) -> float:
-    """Returns the knockback Δv = 0.096·(fixed + variable·(X/70 + X²/12000)), u/s.
+    """Returns the speed that a hit adds, 0.096·(fixed + variable·(X/70 + X²/12000)), in u/s.
 
     Args:
         damage: X, the victim's damage including this hit.
@@ -143,8 +144,9 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
 
 @inner
 def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> None:
-    """Records a hit on the victim, which `land` applies. A power strikes only once. If `pulls` is
-    true, the cast pulls the victim, and the hit has no knockback.
+    """Records a hit on the victim, which `land` applies later. Each power, a part of an attack,
+    strikes only once. If `pulls` is true, the attack pulls the victim, and the hit has no
+    knockback.
     """
     if attacker.power_has_struck:
         return
@@ -157,7 +159,8 @@ def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> No
 
 @inner
 def land(attacker: Any, victim: Any, on_floor: bool, stats: Any) -> None:
-    """Applies the attacker's actions in this frame to the victim: a hit, a pull and a new place."""
+    """Applies the effects of the attacker's frame to the victim: a hit, a pull, and a new position.
+    """
     if victim.struck:
         after = min(victim.damage + victim.struck_damage, rules.MAX_DAMAGE)
         attacker.dealt += after - victim.damage

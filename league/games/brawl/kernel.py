@@ -1,4 +1,4 @@
-"""Compiles the step, which plays frames of N matches in a call without the interpreter lock.
+"""Compiles the step, a function that plays frames of N matches without the interpreter lock.
 
 Shape suffixes: N matches, 2 seats, 1 record, A keys. `paid` and `stats` are records of
 layout.TERMS_ROW and layout.STATS_ROW. The suffixes _0 and _1 mean seats.
@@ -46,7 +46,7 @@ def _begin_player(player: Any, side: int, seed: Any, match: Any, stage: Any) -> 
 
 @inner
 def begin(n: int, seed: Any, arrays: Any) -> None:
-    """Begins a match in row `n`. Only the seed and the keys determine how the match goes."""
+    """Begins a match in row `n`. The match depends only on the seed and on the keys."""
     stage_1, _tables, players_N2, matches_N, views_N21, stats_N21, no_stats_1 = arrays[:7]
     player_0, player_1, match, stage = players_N2[n, 0], players_N2[n, 1], matches_N[n], stage_1[0]
     match.seed = seed

@@ -23,13 +23,13 @@ STATS: Final = (
 PLACES: Final = 6
 """Number of places for weapons (weapons.py)."""
 SLOTS: Final = 4
-"""Number of places for weapons that an observation shows, starting with the first."""
+"""Number of places for weapons that an observation shows: the first SLOTS of the PLACES."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
 """Largest number of frames in a round trip of the platform (stage.py)."""
 COUNTERS: Final = 5
-"""Number of states that count jumps: in the air, turning in the air, attacking, dodging, and
-stunned.
+"""Number of states with their own count of jumps: in the air, turning in the air, attacking,
+dodging, and stunned.
 """
 MIRROR_DELAY: Final = 15
 """Frames after which the bot `mirror` repeats its opponent's keys."""
@@ -86,8 +86,8 @@ PLAYER = np.dtype(
         ("stocks", np.int32),
         ("keys", np.int32),  # bits held in the last frame
         ("last_way", np.int32),  # which of A and D was pressed last: control.LEFT_RIGHT and so on
-        ("past_keys", np.int32, (MIRROR_DELAY,)),  # of match frame f at f % MIRROR_DELAY
-        # Jumps and recoveries left. Each state has its own count, because they differ after a hit.
+        ("past_keys", np.int32, (MIRROR_DELAY,)),  # frame f's keys are at f % MIRROR_DELAY
+        # Jumps and recoveries left. Each state has its own counts, which can differ after a hit.
         ("jumps", np.int32, (COUNTERS,)),
         ("recovery_of", np.int32, (COUNTERS,)),
         ("jump_waits", np.int32, (2,)),
@@ -201,7 +201,7 @@ STAGE = np.dtype(
         ("blast_y", np.float64),
         ("spawn_x", np.float64),
         ("spawn_y", np.float64),
-        ("spawner_near", np.float64),  # bounds from which a weapon's distance |x| is drawn
+        ("spawner_near", np.float64),  # a weapon's |x| is drawn between these bounds
         ("spawner_far", np.float64),
         ("spawner_right_y", np.float64),
         ("spawner_left_y", np.float64),

@@ -1,7 +1,8 @@
 """Reads the 33 moves from moves.toml, which explains them, and packs them for the compiled step.
 
-A move consists of parts, its powers. A power plays its casts one after the other. A move begins
-with its first power, and ends with a power that has no next power.
+A move consists of powers, and a power consists of casts. A power plays its casts in order, and then
+another power may follow. A move begins with its first power, and ends after a power that no other
+power follows.
 """
 
 from __future__ import annotations
@@ -61,12 +62,13 @@ _KINDS: Final = {
 
 
 class Change(NamedTuple):
-    """Changes speeds and positions in a frame of a cast.
+    """Describes a change of speeds and positions in a frame of a cast.
 
     Attributes:
         vx, vy: the attacker's new speed, or None to keep it.
         damp, add: the attacker's sideways speed is multiplied by `damp`, then `add` is added.
-        target: (x, y, rate) of a pull on the victim.
+        target: (x, y, rate) of a pull on the victim, toward the position (x, y) relative to the
+            attacker. The victim's speed changes by `rate` times the distance.
         victim_vy: the victim's new downward speed, or None to keep it.
         victim_at: the position to which the victim is moved.
     """
@@ -82,7 +84,9 @@ class Change(NamedTuple):
 
 
 class Cast(NamedTuple):
-    """Has `startup` frames, then `active` frames in which its boxes (x, y, width, height) hit."""
+    """Describes a part of a power: `startup` frames, and then `active` frames in which the boxes
+    (x, y, width, height) hit.
+    """
 
     startup: int
     active: int
@@ -96,7 +100,12 @@ class Cast(NamedTuple):
 
 
 class Power(NamedTuple):
-    """Describes a part of a move. `hit`, `miss` and `ground` are numbers of next powers, or -1."""
+    """Describes a part of a move.
+
+    `hit`, `miss` and `ground` are numbers of powers of the same move: the power that follows after
+    a hit, after no hit, or when the attacker comes near the ground. -1 means that there is no such
+    power.
+    """
 
     casts: tuple[Cast, ...]
     recovery: int = 0
@@ -153,7 +162,7 @@ BOX_ROW = np.dtype([(name, np.float64) for name in ("x", "y", "width", "height")
 CHANGE_ROW = np.dtype(
     [
         *((name, np.int32) for name in ("frame", "has_target", "moves_victim")),
-        # The new speed is factor * speed + shift, for the victim as well.
+        # A new speed is factor * speed + shift. This holds for the victim's speed too.
         *((name, np.float64) for name in ("factor_x", "shift_x", "factor_y", "shift_y")),
         *((name, np.float64) for name in ("victim_factor_y", "victim_shift_y")),
         *((name, np.float64) for name in ("target_x", "target_y", "rate")),
@@ -171,7 +180,7 @@ TABLES = np.dtype(
     ],
     align=True,
 )
-"""All rows, in the form that the compiled step reads."""
+"""All rows of the moves, in the layout that the compiled step reads."""
 
 
 def _power_row(power: Power, first_power: int, first_cast: int) -> tuple[float, ...]:

@@ -1,10 +1,11 @@
 """Moves bodies that collide with the two grounds and the platform, frame by frame.
 
-The original leaves this to Chipmunk (pymunk 6.2.1). This module follows Chipmunk's method for
-bodies that don't rotate, in the order of cpSpaceStep. Bodies move first. Then an impulse at each
-contact stops the motion into the other body, and a friction impulse acts along the surface. If a
-body overlaps another by more than SLOP, its bias velocity removes a share of the overlap in the
-next frame. As a result, a body that lands sinks in a little and rests there.
+The original leaves this to the physics engine Chipmunk (pymunk 6.2.1). This module follows
+Chipmunk's method for bodies that don't rotate, in the order of the function cpSpaceStep. Bodies
+move first. Then an impulse at each contact stops the motion into the other body, and a friction
+impulse acts along the surface. If a body overlaps another by more than SLOP, its bias velocity
+removes a share of the overlap in the next frame. As a result, a body that lands sinks in a little
+and rests there.
 
 If a body touches a ground and the platform, the contact that is solved last prevails. Chipmunk
 finds contacts with a binary tree, whose leaves are fat boxes (somewhat larger than the bodies). A
@@ -240,7 +241,7 @@ def _insert_leaf(match: Any, number: int) -> None:
 def _update_box(
     match: Any, number: int, x: float, y: float, w: float, h: float, vx: float, vy: float
 ) -> None:
-    """Fits a new box to a body that has left its box."""
+    """Fits a new box to a body if the body has left its old box."""
     box = match.boxes[number]
     if x - w < box.left or x + w > box.right or y - h < box.top or y + h > box.bottom:
         _fit_box(match, number, x, y, w, h, vx, vy)
@@ -249,7 +250,7 @@ def _update_box(
 
 @inner
 def update_platform_box(match: Any, stage: Any) -> None:
-    """Fits a new box to the platform if it has left its box."""
+    """Fits a new box to the platform if the platform has left its old box."""
     x, y, vx, vy = match.platform_x, match.platform_y, match.platform_vx, match.platform_vy
     w, h = stage.platform_half_width, stage.platform_half_height
     _update_box(match, PLATFORM, x, y, w, h, vx, vy)
@@ -268,11 +269,12 @@ def begin_tree(match: Any, player_0: Any, player_1: Any, stage: Any) -> None:
 
 @inner
 def _platform_comes_first(match: Any, number: int, stage: Any) -> bool:
-    """Returns whether the platform's contact is solved before the contact of a ground.
+    """Returns whether the platform's contact with a body is solved before a ground's contact.
 
-    The grounds come first for a body whose box was fitted in this frame, or in the same frame as
-    the platform's box. Otherwise the order of the leaves in the tree of fat boxes decides. This
-    order depends on the seats, so under the fair rules the grounds come first for every body.
+    The ground's contact comes first if the body's box was fitted in this frame, or in the same
+    frame as the platform's box. Otherwise the order of the leaves in the tree of fat boxes decides.
+    This order depends on the seats, so under the fair rules the ground's contact always comes
+    first.
     """
     if number == NO_BOX or stage.is_fair:
         return False

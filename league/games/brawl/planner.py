@@ -1,15 +1,16 @@
 """Plays the planners. They search in the game itself, so their strength doesn't depend on training.
 
-A planner decides every `DECISION` frames. It plays plans in copies of the match, and follows the
-plan with the largest value. It tries its last plan, the bot `based`, and random plans, in which
-random keys are held for a few decisions before `based` continues. It does not know how its opponent
-plays, so a plan's value is the sum over two rollouts, against `constant` and against `aggressive`.
-A planner knows the whole state of the match, but not the future, because the copies draw other
-random numbers.
+A planner decides every `DECISION` frames. It tries several plans in copies of the match, and
+follows the plan with the largest value. The plans are its last plan, the play of the bot `based`,
+and random plans. A random plan holds random keys for a few decisions, and then `based` continues.
 
-Sources: random shooting, as in A. V. Rao, "A survey of numerical methods for optimal control"
-(2009). Rollouts that a scripted policy continues: G. Tesauro and G. R. Galperin, "On-line policy
-improvement using Monte-Carlo search" (NIPS 1996).
+A planner does not know how its opponent plays, so a plan's value is the sum over two rollouts,
+against `constant` and against `aggressive`. A planner knows the whole state of the match, but not
+the future, because the copies draw other random numbers.
+
+Sources: A. V. Rao, "A survey of numerical methods for optimal control" (2009) describes random
+shooting. G. Tesauro and G. R. Galperin, "On-line policy improvement using Monte-Carlo search" (NIPS
+1996) describe rollouts in which a scripted policy continues.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from league.games.brawl.weapons import SPAWNERS
 DECISION: Final = 4
 """Frames between two decisions, as for agents of the default preset."""
 HORIZON: Final = 45
-"""Number of frames for which a plan is played. While a player has no ground below, a plan continues
-for up to `LONGEST` frames.
+"""Number of frames in a rollout. While a player has no ground below, the rollout continues, for up
+to `LONGEST` frames.
 """
 LONGEST: Final = 90
 STOCK: Final = 200.0
 """Value of a stock in points of damage."""
 DISCOUNT: Final = 0.98
-"""Discount of an event's value for each frame until it happens."""
+"""An event's value is multiplied by this factor for each frame before the event."""
 DISTANCE: Final = 0.05
-"""Cost of a unit of distance between the players at the end, in points of damage."""
+"""Cost of each unit of distance between the players at a rollout's end, in points of damage."""
 
 # The opponents in a plan's rollouts.
 _OPPONENTS = np.array([spec.CONSTANT, spec.AGGRESSIVE], np.int32)
@@ -66,8 +67,8 @@ def _drawn(table: Any, player: Any) -> int:
 
 @inner
 def _draw_plan(plan: Any, player: Any) -> None:
-    """Draws a plan from the player's random stream: keys for 1 to PLAN_PARTS decisions, after which
-    `based` plays.
+    """Draws a plan from the player's random stream: keys for 1 to PLAN_PARTS decisions. After these
+    decisions `based` plays.
     """
     plan.parts = 1 + int(share(player) * PLAN_PARTS)
     for part in range(plan.parts):

@@ -1,4 +1,5 @@
-"""Draws from splitmix64 streams in a match's state. A seed gives the same numbers on every machine.
+"""Draws random numbers from splitmix64 streams, whose states are parts of a match's state. A seed
+gives the same numbers on every machine.
 
 Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014),
 constants of Vigna's public-domain splitmix64.c.
@@ -29,7 +30,8 @@ def mixed(seed: Any) -> Any:
 
 @inner
 def stream_of(seed: Any, salt: Any) -> Any:
-    """Returns the first state of the stream that `salt` names, in the match with this seed.
+    """Returns the initial state of a random stream of the match with this seed. `salt` identifies
+    the stream within the match.
 
     The seed is mixed before the salt is applied. Otherwise streams of small seeds would coincide.
     """

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DAMAGE_SCALE: Final = 140.0
-"""Points of damage in a unit of the damage terms."""
+"""Points of damage that count as 1 in the damage terms."""
 DANGER_Y: Final = 4.2
 """A player with a larger y is in danger (y points down)."""
 MANY_KEYS: Final = 3
@@ -55,8 +55,8 @@ _DENSE: Final = {
 PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
     "dense": _DENSE,
     "sparse": {"damage": DAMAGE_SCALE, "win": 100.0, "knockout": 50.0},
-    # Small weights for quick learning: a dense reward for going toward the opponent, then rewards
-    # for hits, then for knockouts.
+    # Small weights for quick learning. They reward each step toward the opponent, and then hits and
+    # knockouts.
     "laptop": {
         "toward_opponent": 0.6,
         "damage": 1.0,
@@ -73,7 +73,8 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "knockout": 5.0,
         "win": 5.0,
     },
-    # For agents that already reach the opponent: exchanges of blows, and staying on the stage.
+    # For agents that already reach the opponent. It rewards exchanges of blows and staying on the
+    # stage.
     "duel": {
         "toward_opponent": 0.2,
         "damage": 5.0,
@@ -87,10 +88,10 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
 ANNEALED: Final[Mapping[str, tuple[str, str]]] = {"curriculum": ("dense", "sparse")}
 """Presets whose weights change from a first preset to a second during a training run."""
 ANNEALS_FROM: Final = 0.2
-"""Share of the run's steps until which the first preset applies."""
+"""Until this share of the run's steps, the first preset applies."""
 ANNEALS_UNTIL: Final = 0.8
-"""Share of the run's steps after which the second preset applies. In between, the weights are
-interpolated linearly.
+"""After this share of the run's steps, the second preset applies. Between the two shares, the
+weights are interpolated linearly.
 """
 
 

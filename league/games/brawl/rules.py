@@ -1,7 +1,8 @@
 """Holds the constants of the game that don't depend on a stage or a move.
 
-Lengths are in units (u), times in s, speeds in u/s, and y points down. A "per frame" constant is
-the change in a frame of DT. All constants are the original's (docs/game.md).
+Lengths are in units (u), times in s, speeds in u/s, and y points down. A constant whose name ends
+in PER_FRAME is the change of a speed in a frame, which lasts DT seconds. All constants have the
+original's values (docs/game.md).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ KEY_NAMES: Final = ("W", "A", "S", "D", "space", "H", "L", "J", "K", "G")
 KEY_WORDS: Final = (
     *("aim up", "left", "down", "right", "jump", "pick up", "dash", "light", "heavy", "taunt"),
 )
-"""What each key does, for people."""
+"""The effect of each key, for people."""
 UP, LEFT, DOWN, RIGHT, JUMP, PICK, DASH_KEY, LIGHT, HEAVY, TAUNT_KEY = (
     1 << bit for bit in range(10)
 )
@@ -50,7 +51,7 @@ HURT_HEIGHT: Final = 1.024
 GRAVITY_PER_FRAME: Final = 17.808 * DT
 FRICTION: Final = 0.49  # of a body on a ground: 0.7 * 0.7
 PLATFORM_FRICTION: Final = 0.63  # 0.7 * 0.9
-FLOOR_SIDE: Final = 0.15  # below a ground's top, its side still counts as floor
+FLOOR_SIDE: Final = 0.15  # depth below a ground's top at which its side still counts as floor
 FLOOR_SKIN: Final = 0.01
 PLATFORM_REACH: Final = 1.25  # sideways from the platform's middle
 MAX_FALL: Final = 12.0
@@ -88,14 +89,14 @@ WEAPON_HALF_HEIGHT: Final = (16 / 48 + 0.5) / 2
 WEAPON_WIDTH: Final = 1.5  # of the capsule that a player has to touch to take the weapon
 WEAPON_HEIGHT: Final = 0.83
 DROPPED_HEIGHT: Final = 16 / 48
-# A cooldown in frames is drawn for each spawner of a match. Each wait is 0.5 to 1.5 times as long.
+# Each spawner draws a cooldown for the match, in frames. Each wait lasts 0.5 to 1.5 cooldowns.
 SPAWN_COOLDOWN_LEAST: Final = 500
 SPAWN_COOLDOWN_MOST: Final = 700
 SPAWN_FIRST_LATEST: Final = 350  # latest frame in which the first weapon appears
-SPAWN_FRAMES: Final = 351  # for which a weapon stays on a spawner
-SPAWN_READY: Final = 37  # frames from its appearance until it can be taken
-DROP_FRAMES: Final = 250  # for which a dropped weapon stays
-DROP_READY: Final = 15  # frames for which the player who dropped it can't take it
+SPAWN_FRAMES: Final = 351  # frames for which a weapon stays on a spawner
+SPAWN_READY: Final = 37  # frames from a weapon's appearance until it can be taken
+DROP_FRAMES: Final = 250  # frames for which a dropped weapon stays
+DROP_READY: Final = 15  # frames for which the player who dropped a weapon can't take it
 DROP_AHEAD: Final = 0.1
 DROP_BELOW: Final = 0.27
 MATCH_SECONDS: Final = 90

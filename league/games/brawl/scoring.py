@@ -41,8 +41,8 @@ def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, 
         paid.toward_middle += abs(me.last_x) - abs(me.x)
     if opponent.moved_by_hand:
         return
-    # The change of position by a respawn counts too. Otherwise a player would be paid for the same
-    # way to the opponent again after every fall.
+    # The change of position by a respawn counts too. Otherwise a player would be paid again for its
+    # way to the opponent after every fall.
     paid.toward_opponent += abs(opponent.last_x - me.last_x) - abs(opponent.last_x - me.x)
     if me.moved_by_hand:
         return

@@ -37,7 +37,7 @@ BOTS: Final = tuple(
 CONSTANT, RANDOM, BASED, CLOCKWORK, AGGRESSIVE, DEFENSIVE, KITER = range(7)
 AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK, CAMPER, FENCER = range(7, 15)
 ROLLOUTS: Final = (8, 16, 64, 256, 1024)
-"""Number of rollouts in a decision, for each planner."""
+"""Number of rollouts per decision of each planner, a bot that searches in the game itself."""
 PLANNERS: Final = tuple(
     BotSpec(
         name=f"planner_{rollouts}",

@@ -97,9 +97,9 @@ def is_in_reach(me: Any, opponent: Any) -> bool:
 
 @inner
 def blow(me: Any, opponent: Any, stage: Any) -> int:
-    """Returns the keys of a light attack that reaches the opponent, or 0 if no such attack does.
+    """Returns the keys of a light attack that reaches the opponent, or 0 if no light attack does.
 
-    It may be a dive, a downward attack from the air. The dive also moves forward, so the bot
+    The attack may be a dive, a downward attack from the air. A dive also moves forward, so the bot
     doesn't dive near an edge.
     """
     if opponent.state == rules.KO:
@@ -122,7 +122,7 @@ def leap(me: Any, opponent: Any, frame: int) -> int:
 
 @inner
 def nearest_weapon(me: Any, match: Any) -> int:
-    """Returns the place (weapons.py) of the horizontally nearest weapon, or -1."""
+    """Returns the number of the place (weapons.py) with the horizontally nearest weapon, or -1."""
     nearest, least = -1, 1e9
     for p in range(PLACES):
         slot = match.weapons[p]

@@ -2,13 +2,14 @@
 
 The seed of a match decides where the platform begins, how much friction surfaces have, and whether
 keys take effect a frame late. In every observation, errors are added to both players' positions and
-speeds. The option `variation` scales all of these from 0 (no variation) to 1. docs/tournament.md
-shows how much this helps.
+speeds. The option `variation` scales these changes from 0 (no variation) to 1. docs/tournament.md
+shows how much they help.
 
 The option `off_stage_starts` lets players begin where they could fall: in the air over the pit or
-beside the stage, with few jumps left. Without it an agent rarely meets these situations, and it
-falls without being hit. For example, the wall of a ground counts as ground: next to it the key of
-heavy attacks begins a long attack on the ground, and not the recovery that it is in the air.
+outside the stage, with few jumps left. Without this option an agent rarely meets such situations,
+and it falls without being hit. For example, the key for heavy attacks starts the recovery in the
+air, a move that carries the player up. But the side wall of a ground counts as ground. Next to the
+wall the same key starts a long ground attack, during which the player falls.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ PLACE_ERROR: Final = 0.1 / 14.0
 SPEED_ERROR: Final = 0.02
 """Largest error of a speed, scaled as in an observation: about 0.25 u/s."""
 PIT: Final = 1.55
-"""Largest |x| of a body over the pit, between the walls."""
+"""Largest |x| of a body over the pit, between the inner walls of the two grounds."""
 EDGE: Final = 7.5
-"""Smallest |x| of a body beside the stage."""
+"""Smallest |x| of a body outside the stage, beyond the outer walls."""
 _STREAM: Final = np.uint64(0x9FB21C651E98DF25)
 
 
@@ -82,9 +83,10 @@ def _either(match: Any) -> float:
 def start_off_stage(player: Any, match: Any, stage: Any) -> None:
     """Moves a new player off the grounds, with the stage's probability.
 
-    40 % of the moved players begin over the pit, 35 % there close to a wall, and 25 % beside the
-    stage. Position, speed, facing, jumps and recoveries are drawn. Half of them hold the key of
-    heavy attacks. A player that would touch the platform stays at its spawn.
+    40 % of the moved players begin anywhere over the pit, 35 % over the pit close to a wall, and
+    25 % outside the stage. Their positions, speeds, directions, and numbers of jumps and recoveries
+    left are random. Half of the moved players hold the key for heavy attacks. A player that would
+    touch the platform stays at its spawn.
     """
     if share(match) >= stage.off_stage_starts:
         return

@@ -59,8 +59,8 @@ def _lay(slot: Any, kind: int, x: float, y: float, match: Any) -> None:
 
 @inner
 def _clear(slot: Any, p: int, match: Any, since: int) -> None:
-    """Removes the weapon in place `p`. If `p` is a spawner, its wait for the next weapon begins
-    in frame `since`.
+    """Removes the weapon in place `p`. If `p` is a spawner, the spawner's wait for its next weapon
+    begins in frame `since`.
     """
     match.weapons_lying -= 1
     if p < SPAWNERS:

@@ -47,11 +47,11 @@ def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _powers() -> list[dict[str, Any]]:
-    """Returns the data that draw.js needs for each power, a part of a move, by its number.
+    """Returns the data that draw.js needs for the powers, the parts of moves, ordered by number.
 
     Each entry of `hits` is [from, to, capsules]. The capsules hit from the power's frame `from` to
-    the frame before `to`. The first entry may be the previous power's last capsules, with `to` at
-    or below 0.
+    the frame before `to`. If `to` is 0 or less, the entry holds the last capsules of the previous
+    power. Such an entry comes first.
     """
     rows: list[dict[str, Any]] = []
     for move in moves.all_moves().values():
@@ -71,8 +71,8 @@ def _powers() -> list[dict[str, Any]]:
 
 
 def moving_part(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a frame's moving part {frame, platform: [x, y], players: [row, row], weapons: [row,
-    …]}.
+    """Returns the moving part of a frame: {frame, platform: [x, y], players: [row, row], weapons:
+    [row, …]}.
     """
     if not is_fight(frame):
         return dict(frame)

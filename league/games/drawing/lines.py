@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _NOT_LISTED = ("game", "frame", "max_frames", "seats", "ended")
-"""Fields that have a special line, or no line."""
+"""Fields that get a line of another form, or no line."""
 
 
 @dataclass(frozen=True)

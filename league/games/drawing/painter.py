@@ -26,8 +26,8 @@ HEIGHT = 720
 """Height of the picture in the units of the shapes' coordinates (as in draw.js)."""
 SMOOTH = 2
 MOST_PIXELS = 8192
-"""Longest side of a picture, in pixels. A longer side is probably a typing error, and would take
-gigabytes.
+"""Longest side of a picture, in pixels. A longer side is probably a typing error, and the picture
+would take gigabytes of memory.
 """
 
 Colour = tuple[int, int, int, int]
@@ -72,7 +72,7 @@ class Painter:
             frame: the game's frame.
             verdict: the match's `verdict` if it has ended.
             caption: a line at the bottom of the picture.
-            title: lines over the darkened picture, the first one large.
+            title: lines of text over the darkened picture. The first line is large.
         """
         words = {"verdict": verdict, "caption": caption, "title": list(title)}
         moving = drawable(frame, self._names) | {key: word for key, word in words.items() if word}
@@ -210,7 +210,7 @@ def _rgba(text: str) -> Colour:
 
 @lru_cache(maxsize=256)
 def _text_mask(text: str, size: int) -> Image.Image:
-    """Draws slightly bold, vertically centred text in Pillow's font, equal on every machine."""
+    """Draws slightly bold, vertically centred text. Pillow's own font is the same everywhere."""
     font, bold = ImageFont.load_default(size), size / 40
     left, _, right, _ = font.getbbox(text, anchor="lm", stroke_width=bold)
     mask = Image.new("L", (max(1, math.ceil(right - left)), 2 * size))

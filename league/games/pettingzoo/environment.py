@@ -85,10 +85,10 @@ class Face:
     """Converts between an environment and the game: observations to numbers, and keys or choices to
     the environment's actions.
 
-    `action_size` and `view_size` are the larger of the two seats' sizes.
+    The seats may have spaces of different sizes. `action_size` and `view_size` are the larger size.
 
     Raises:
-        ConfigError: it isn't an environment of two agents, or its spaces aren't supported.
+        ConfigError: the environment doesn't have two agents, or its spaces aren't supported.
     """
 
     def __init__(self, env: Any, name: str) -> None:
@@ -147,9 +147,9 @@ class Face:
         """Counts the values that were clipped since the last call.
 
         Returns:
-            Counts by AGENT/INDEX/LOW/HIGH, for the `MOST_NAMED` numbers that were clipped most
-            often. `INDEX` is a position in the flattened observation. The keys contain only
-            characters that a metric's name may have.
+            A count for each of the `MOST_NAMED` numbers that were clipped most often. Its key is
+            AGENT/INDEX/LOW/HIGH, where INDEX is a position in the flattened observation. A key has
+            only characters that a metric's name may have.
         """
         counts: dict[str, int] = {}
         for name, scale, count_W in zip(self._names, self._scales, self._clipped, strict=True):
@@ -273,7 +273,8 @@ class Seats(ABC):
     """Plays an environment from two seats. Errors of the environment pass through.
 
     Attributes:
-        observations, infos: the latest values by seat. A seat that has left keeps its last ones.
+        observations, infos: the latest values by seat. After its agent has left the match, a seat
+            keeps its last values.
         acting: whether each seat has to act next. After the match both are False.
         rewards: rewards of the last step, by seat.
     """
@@ -299,16 +300,16 @@ class Seats(ABC):
 
     @abstractmethod
     def begin(self, seed: int) -> None:
-        """Begins the match of `seed` in the environment."""
+        """Begins a match with `seed` in the environment."""
 
     @abstractmethod
     def step(self, actions: Sequence[Any]) -> None:
         """Plays a step with the actions of the acting seats."""
 
     def lead(self) -> float:
-        """Returns 1, 0 or -1: the sign of seat 0's lead over seat 1 in earned rewards.
+        """Returns the sign of seat 0's total reward minus seat 1's total reward: 1, 0 or -1.
 
-        A difference that rounding explains counts as 0.
+        A difference that is no larger than rounding errors counts as 0.
         """
         return 0.0 if abs(self._lead) <= self._rounding else math.copysign(1.0, self._lead)
 
@@ -334,7 +335,7 @@ class ParallelSeats(Seats):
     """Plays an environment in which all agents act at once."""
 
     def begin(self, seed: int) -> None:
-        """Begins the match of `seed` in the environment."""
+        """Begins a match with `seed` in the environment."""
         self._done: set[Any] = set()  # these agents never act again, even if `env.agents` has them
         observations, infos = self.env.reset(seed=seed)
         self._see(observations, infos)
@@ -360,7 +361,7 @@ class TurnSeats(Seats):
     """Plays an environment in which agents act in turns."""
 
     def begin(self, seed: int) -> None:
-        """Begins the match of `seed` in the environment."""
+        """Begins a match with `seed` in the environment."""
         self.env.reset(seed=seed)
         self._see()
         self._find_turn()
@@ -373,7 +374,9 @@ class TurnSeats(Seats):
         self._find_turn()
 
     def _find_turn(self) -> None:
-        """Finds the next agent that can act. Finished agents leave by a step with None."""
+        """Finds the next agent that can act. A finished agent's turn needs a step with None, which
+        removes the agent.
+        """
         env = self.env  # attributes pass through several wrappers, so each is read once
         for _ in range(1 + len(self.agents)):
             ended, cut, turn = env.terminations, env.truncations, env.agent_selection

@@ -31,11 +31,11 @@ class PettingZooGame(SeenGame):
 
     Args:
         num_matches: matches that step together.
-        argument: `MODULE` or `MODULE:FACTORY`. Without a factory, `parallel_env`, `env` or
-            `raw_env` makes the environment, whichever the module has first in this order.
+        argument: `MODULE` or `MODULE:FACTORY`. Without a factory, the module's `parallel_env` makes
+            the environment, or else its `env`, or else its `raw_env`.
         max_frames: steps after which a match ends with its rewards so far. None means 1000.
-        step_seconds: longest time for a call of an environment. A longer call ends its process, and
-            the matches of this process fail.
+        step_seconds: longest time for a call of an environment. If a call takes longer, its process
+            is ended, and the matches of this process fail.
         workers: number of processes. 0 derives it from the numbers of matches and processor cores.
         options: the environment's options.
 

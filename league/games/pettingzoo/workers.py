@@ -98,7 +98,7 @@ class Worker:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
 
     def clipped(self, rows: list[int]) -> dict[str, int]:
-        """Returns the counts of `Face.clipped`, over all rows of this worker."""
+        """Returns the counts of `Face.clipped`, which cover all rows of this worker."""
         return self._face.clipped()
 
     def close(self) -> None:

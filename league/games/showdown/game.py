@@ -32,7 +32,7 @@ MAX_FRAMES = 300
 TERMS = ("faint", "damage", "win")
 STATS = ("turns", "fainted", "switches", "refused", "team")
 PRESETS = {"dense": {"faint": 0.5, "damage": 0.25, "win": 1.0}, "sparse": {"win": 1.0}}
-"""Weights by preset. The terms `faint` and `damage` are measured as shares of a team."""
+"""Weights by preset. The unit of the terms `faint` and `damage` is a whole team."""
 
 
 class ShowdownGame(HostedGame):
@@ -49,9 +49,9 @@ class ShowdownGame(HostedGame):
             300.
         teams: folder of PokePaste texts, for a format in which players bring their own teams. The
             match's seed draws a team for each seat.
-        step_seconds: longest time in which a process must play a round of all its battles.
-        workers: processes, each with a simulator. 0 derives the number from the numbers of matches
-            and processor cores.
+        step_seconds: longest time that a process may take for a round of all its battles.
+        workers: number of processes, each with a simulator. 0 derives it from the numbers of
+            matches and processor cores.
 
     Raises:
         ConfigError: an unknown format, no simulator is installed, or a team breaks the rules.
@@ -95,7 +95,7 @@ class ShowdownGame(HostedGame):
             workers=workers,
             step_seconds=step_seconds,
             env=inherited({"PYTHONHASHSEED": "0"}),
-            stdout=2,  # keeps libraries that print off our standard output
+            stdout=2,  # libraries may print, so keep them off our standard output
         )
         spec = _spec(battle_format, kind, digest(pool_of_teams) if teams else "", max_frames)
         super().__init__(spec, num_matches, pool, seen_type(kind))
@@ -109,8 +109,8 @@ class ShowdownGame(HostedGame):
         self.final_observations_N2O[:] = self.observations_N2O
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns a request's arguments after `rows`, including the bots' indices. The worker needs
-        the indices because it plays the bots.
+        """Returns the arguments of a request that follow `rows`, including the bots' indices. The
+        worker needs these indices because it plays the bots.
         """
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 

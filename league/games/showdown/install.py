@@ -17,13 +17,15 @@ from league.errors import ConfigError, Unavailable
 
 PACKAGE = "pokemon-showdown"
 POKE_ENV = "poke-env==0.16.0"
-"""pip installs poke-env without its dependencies, because poke-env asks for an older gymnasium than
-our lock file has. It also works with the newer version.
+"""poke-env is installed without its dependencies, because it requires an older gymnasium than the
+project's lock file has. It also works with the newer version.
 """
 VARIABLE = "KUMITE_SHOWDOWN"
 _WANTED = Path(__file__).with_name("npm")
 _OPTIONS = ("--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund")
-"""Options that skip the website's packages, and never run a program of a package."""
+"""npm's options. They leave out the packages of Showdown's website, and never run a package's own
+installation scripts.
+"""
 
 
 def folder() -> Path:
@@ -38,7 +40,7 @@ def version() -> str:
 
 
 def installed() -> Path:
-    """Returns the folder. Raises `ConfigError` if Node or the simulator is missing."""
+    """Returns the installation's folder. Raises `ConfigError` without Node or the simulator."""
     where = folder()
     _program("node")
     package = where / "node_modules" / PACKAGE / "package.json"

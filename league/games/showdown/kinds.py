@@ -1,10 +1,12 @@
 """Defines singles and doubles: a player's choices, their Showdown commands, and the bots.
 
-Singles have the choices of poke-env's `SinglesEnv`: 6 switches and 4 moves, then the moves in each
-of four special forms. Generation 9 has only the last form. In doubles a choice is a pair, with a
-choice for each fighting Pokémon. Each Pokémon has 45 choices (pass, 4 switches, 4 moves at 5
-targets, and the moves terastallized), so there are 2,025 pairs. Before the battle a player picks 4
-of its 6 Pokémon and decides which two of them fight first. It can do this in 90 ways.
+Singles have the choices of poke-env's `SinglesEnv`: 6 switches and 4 moves, then the same 4 moves
+in each of four special forms. Generation 9 allows only the last of these forms, terastallizing.
+
+In doubles a choice is a pair, with a choice for each fighting Pokémon. Each Pokémon has 45 choices
+(pass, 4 switches, 4 moves at 5 targets, and the same moves terastallized), so there are 2,025
+pairs. Before the battle a player picks 4 of its 6 Pokémon and decides which two of them fight
+first. There are 90 ways to do this.
 
 Shape suffixes: R rows, A choices, S choices of one Pokémon of doubles.
 """
@@ -63,7 +65,7 @@ class Kind(ABC, Generic[Followed]):
     Attributes:
         active: number of Pokémon of a side that fight at the same time.
         action_names: names of the choices.
-        shown_names: names of the observed numbers that show a player its legal choices.
+        shown_names: names of the numbers in an observation that show a player its legal choices.
         brings_team: whether players bring their own teams. Otherwise the format draws them.
     """
 
@@ -94,19 +96,19 @@ class Kind(ABC, Generic[Followed]):
 
     @abstractmethod
     def planned(self, battle: Followed, bot: str) -> int:
-        """Returns the choice of `bot`, which is not the random bot. Raises `ValueError` if the
-        bot's order isn't among the choices.
+        """Returns the choice of a bot other than the random bot. Raises `ValueError` if the bot's
+        order matches none of the choices.
         """
 
     def words(self, battle: Followed, action: int) -> str:
-        """Returns a choice in Showdown's words, or "default" if it can't be made."""
+        """Returns a choice as a command of Showdown, or "default" if it can't be made."""
         try:
             return self.order(battle, action).removeprefix("/choose ")
         except ValueError:
             return "default"
 
     def chosen(self, battle: Followed, bot: str, legal_A: NDArray[np.bool_], seed: int) -> int:
-        """Returns a bot's choice, or a random legal choice if the bot plans no legal choice."""
+        """Returns a bot's choice, or a random legal choice if the bot's own choice isn't legal."""
         if bot != "random":
             random.seed(seed)  # poke-env's bots draw from this generator
             try:
@@ -152,7 +154,9 @@ class Singles(Kind[Battle]):
 
 
 class Doubles(Kind[DoubleBattle]):
-    """Defines doubles: two Pokémon of each side fight. Sides see both teams, then pick four."""
+    """Defines doubles: two Pokémon of each side fight at a time. Before the battle, each player
+    sees both teams and picks four of its own Pokémon.
+    """
 
     active, brings_team = 2, True
     action_names = (

@@ -95,7 +95,7 @@ FIELD_NUMBERS = (
     *(f"field_{field.name.lower()}" for field in FIELDS),
 )
 MOST_DAMAGE = 2_000.0
-"""Expected power of a move, with all multipliers, that is encoded as 1."""
+"""Expected damage of a move that is encoded as 1: the move's power times all multipliers."""
 UNKNOWN_ITEM = "unknown_item"
 BUCKETS = 2048
 """Number of ids of items, and of abilities. poke-env doesn't list their names, so they are hashed.
@@ -104,7 +104,8 @@ BUCKETS = 2048
 
 @cache
 def side_names(active: int) -> tuple[str, ...]:
-    """Returns the names of a side's numbers. `active` is how many of its Pokémon fight at once.
+    """Returns the names of the numbers that describe a side. `active` is the number of the side's
+    Pokémon that fight at once.
 
     A fighting Pokémon is written twice: at its position in the team, and at a fixed position, where
     a network finds the available moves without searching.
@@ -118,7 +119,7 @@ def side_names(active: int) -> tuple[str, ...]:
 
 @cache
 def vocabulary(kind: str) -> dict[str, int]:
-    """Returns the ids of all species or moves by name, from 1."""
+    """Returns the ids of all species or moves by name. Ids start at 1."""
     data = GenData.from_gen(GEN)
     names = data.pokedex if kind == "species" else data.moves
     return {name: number for number, name in enumerate(sorted(names), 1)}
@@ -126,7 +127,7 @@ def vocabulary(kind: str) -> dict[str, int]:
 
 @cache
 def bucket(name: str) -> int:
-    """Returns the id of an item or ability, from 1. Two names may share an id."""
+    """Returns the id of an item or ability. Ids start at 1. Two names may share an id."""
     return 1 + zlib.crc32(name.encode()) % (BUCKETS - 1)
 
 
@@ -137,7 +138,9 @@ def sizes() -> dict[str, int]:
 
 
 def id_kind(name: str) -> str | None:
-    """Returns the kind of id in the number called `name`, or None if the number is not an id."""
+    """Returns the kind of id that the observed number called `name` holds, or None if the number is
+    not an id.
+    """
     last = name.rpartition("_")[2]
     if not name.startswith(("pokemon", "active")):
         return None
@@ -162,7 +165,8 @@ class Writer:
         return len(FIELD_NUMBERS) + 2 * len(side_names(self.active))
 
     def write(self, battle: AbstractBattle, view_V: NDArray[np.float32]) -> None:
-        """Writes a battle as its player sees it: the field, then both sides, the player's first."""
+        """Writes a battle as its player sees it: the field, the player's side, then the opponent's.
+        """
         field, side = len(FIELD_NUMBERS), len(side_names(self.active))
         _write_field(battle, view_V[:field])
         self._write_sides(battle, (view_V[field : field + side], view_V[field + side :]))
@@ -251,14 +255,15 @@ def _write_field(battle: AbstractBattle, numbers: NDArray[np.float32]) -> None:
 
 
 def own_team(battle: AbstractBattle) -> list[Pokemon]:
-    """Returns the player's Pokémon that take part in the battle (see Showdown's last request)."""
+    """Returns the player's Pokémon that take part in the battle, as in Showdown's last request."""
     side = battle.last_request.get("side", {})
     named = {pokemon["ident"] for pokemon in side.get("pokemon", ())}
     return [pokemon for ident, pokemon in battle.team.items() if ident in named]
 
 
 def opponents(battle: AbstractBattle) -> list[Pokemon]:
-    """Returns the known Pokémon of the opponent, in the order of the preview if there was one."""
+    """Returns the known Pokémon of the opponent. If there was a team preview, they have its order.
+    """
     seen, previewed = list(battle.opponent_team.values()), battle.teampreview_opponent_team
     return [
         next((shown for shown in seen if shown.base_species == pokemon.base_species), pokemon)
@@ -324,9 +329,9 @@ def _matchup(pokemon: Pokemon, against: Sequence[Pokemon]) -> float:
 def _move(move: Move, user: Pokemon, against: Sequence[Pokemon]) -> tuple[float, ...]:
     """Returns the numbers of a move, in the order of `MOVE_NUMBERS`.
 
-    "against" is the best multiplier against the fighting opponents, on a logarithmic scale where ×4
-    is 1, ×1 is 0, and ×1/4 or less is −1. "damage" is the logarithm of the largest expected damage
-    to one of these opponents.
+    "against" is the best type multiplier against the fighting opponents, on a logarithmic scale
+    where ×4 is 1, ×1 is 0, and ×1/4 or less is −1. "damage" is the largest expected damage to one
+    of these opponents, on a logarithmic scale where 0 is 0 and MOST_DAMAGE is 1.
     """
     power, accuracy, physical, special, priority, kind = _facts(move.id)
     stab = kind in user.types and power > 0.0
@@ -345,7 +350,7 @@ def _move(move: Move, user: Pokemon, against: Sequence[Pokemon]) -> tuple[float,
 
 
 def _strength(pokemon: Pokemon, stat: str) -> float:
-    """Returns a stat computed from species and boosts, which a player knows for both sides."""
+    """Estimates a stat from the Pokémon's species and boosts, which are known for both sides."""
     boost = pokemon.boosts[stat]
     return (2 * pokemon.base_stats[stat] + 36) * (max(2, 2 + boost) / max(2, 2 - boost))
 

@@ -26,7 +26,8 @@ exports.nothrottle = true;
 
 
 class Server:
-    """Runs a server that listens on `port`. As a context manager it ends with the block.
+    """Runs a server that listens on `port`. As a context manager, it ends the server after the
+    block.
 
     Raises:
         ConfigError: Node or the simulator is missing.

@@ -51,7 +51,7 @@ class Simulator:
     def ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """Sends commands and returns their answers."""
         assert self._node.stdin
-        with contextlib.suppress(OSError):  # it died, as the missing answer will show
+        with contextlib.suppress(OSError):  # `_line` reports a process that died
             self._node.stdin.write(json.dumps(commands) + "\n")
             self._node.stdin.flush()
         return json.loads(self._line())
@@ -69,7 +69,7 @@ class Simulator:
 
 
 def tied_to_us() -> list[str]:
-    """Returns words to put in front of a command, so that the command's process ends when this
+    """Returns words to put in front of a command. They make the command's process end when this
     process ends, even if a signal has stopped (suspended) the command's process.
     """
     return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]

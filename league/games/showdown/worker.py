@@ -28,7 +28,7 @@ UNREAD = AbstractBattle.MESSAGES_TO_IGNORE | {
     *("t:", "expire", "uhtmlchange", "tempnotify", "tempnotifyoff"),
     *("win", "tie", "bigerror"),
 }
-"""Types of Showdown's lines without information on a battle's state."""
+"""Types of Showdown's lines that say nothing about a battle's state."""
 
 
 def seen_type(kind: Kind[Any]) -> np.dtype[np.void]:
@@ -70,7 +70,9 @@ class View:
 
 
 class Match:
-    """Follows a battle from both players' views. `teams` has each seat's team (`_drawn`)."""
+    """Follows a battle from both players' views. `teams` has each seat's team as an index in the
+    pool of teams, or -1 if the format draws the team.
+    """
 
     def __init__(self, kind: Kind[Any], writer: Writer, seed: int, teams: Sequence[int]) -> None:
         self._kind, self._writer, self._teams, self._frame = kind, writer, teams, 0
@@ -107,7 +109,7 @@ class Match:
         return choices
 
     def words(self, choices: Iterable[int]) -> list[str | None]:
-        """Returns the choices in Showdown's words, or None for a player who need not choose."""
+        """Returns the choices as Showdown's commands, or None for a player who need not choose."""
         self._frame += 1
         return [
             self._kind.words(view.battle, int(choice)) if must else None
@@ -214,8 +216,8 @@ class Worker:
         return str(text)
 
     def _drawn(self, seed: int) -> list[int]:
-        """Draws each seat's team from the match's seed, as an index in the pool, or -1 without a
-        pool.
+        """Draws each seat's team from the match's seed. Returns indices in the pool of teams, or -1
+        if there is no pool.
         """
         if not self._teams:
             return [-1, -1]
