@@ -160,7 +160,7 @@ class StorageFull(LeagueError):
 
 
 def is_full(error: OSError) -> bool:
-    """Returns whether the disk, or the quota of its user, is full."""
+    """Returns whether the error means that the disk, or the user's quota on it, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -109,7 +109,7 @@ class Report:
     opponents, in the same order.
 
     Attributes:
-        matches_done: number of these matches that are in the log already.
+        matches_done: number of matches that the evaluation needs and the log already contains.
         matches_total: number of matches that the evaluation needs.
     """
 

@@ -118,10 +118,10 @@ def interval_at(
 ) -> Measured:
     """Computes an interval of the mean of `count` independent values in [-largest, largest].
 
-    Each end is an end of a normal interval for the values and some added observations. Let z be the
-    normal quantile of (1 + confidence) / 2. For the low end, z² observations of -largest are added.
-    For the high end, z² observations of largest are added. The added observations allow for extreme
-    values that are too rare to be observed.
+    Each end is computed as in a normal interval, after some observations have been added to the
+    values. Let z be the normal quantile of (1 + confidence) / 2. For the low end, z² observations
+    of -largest are added. For the high end, z² observations of largest are added. The added
+    observations allow for extreme values that are too rare to be observed.
 
     A. Agresti and B. Coull, "Approximate is better than exact", The American Statistician 52
     (1998), compute both ends from the same values, with z²/2 added observations of each extreme. If

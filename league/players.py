@@ -272,8 +272,8 @@ class PayoffCell:
     """Counts the matches of `row` against `column`, from the row's point of view.
 
     On request, a cell also has the row's matches and wins in seat 0, the total number of frames,
-    and the means of the row's statistics per match. If a match lacks a statistic, it counts as 0 in
-    the mean.
+    and the means of the row's statistics per match. If a match lacks a statistic, the mean counts
+    it as 0.
 
     In games with payoffs, the payment of a match is half of the difference between the two payoffs:
     (row's payoff - column's payoff) / 2. `paid` is the sum of the payments, `staked` the sum of

@@ -22,8 +22,8 @@ heartbeat every second or two.
 """
 
 STALLED = "progress/stalled_seconds"
-"""Metric: seconds since a worker last made progress. Only time counts in which the worker sends
-heartbeats and reports no reason to wait.
+"""Metric: seconds since a worker last made progress. Time in which the worker sends no heartbeats,
+or reports a reason to wait, does not count.
 """
 
 CORE_WAIT = "evaluator/core_wait_share"
@@ -157,7 +157,8 @@ class LeagueStatus:
 
     def is_silent(self, worker: WorkerStatus) -> bool:
         """Returns whether a worker has stopped sending heartbeats without reporting its end."""
-        heard = max(worker.last_beat_at, self.vitals.started_at)  # as if heard at its start
+        # After the matchmaker's start, workers get time for their first heartbeat.
+        heard = max(worker.last_beat_at, self.vitals.started_at)
         is_late = self.vitals.now - heard > SILENT_SECONDS
         return is_late and worker.activity not in ENDED
 

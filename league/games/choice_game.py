@@ -138,10 +138,10 @@ class ChoiceGame(BatchedGame):
         self._legal_N2A[rows] = self.rules.legal(positions)[seats]
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Plays a choice in every match. If it raises an error, nothing has changed.
+        """Plays a choice in every match. If the method raises an error, no match has changed.
 
         Raises:
-            InvalidInput: a wrong shape or several frames. Also if a seat without a bot makes no
+            InvalidInput: a wrong shape, several frames, or a seat without a bot that makes no
                 choice, several choices or an illegal choice.
         """
         actions_N2A = self.checked_actions(actions_N2A, frames)

@@ -202,7 +202,7 @@ def checked_table(tree: GameTree, table_KA: Table) -> Table:
         table_KA: [K, A].
 
     Raises:
-        InvalidInput: names the first wrong infoset.
+        InvalidInput: the table is no policy. The message names the first wrong infoset.
     """
     table_KA = np.asarray(table_KA, np.float64)
     if table_KA.shape != tree.legal_KA.shape:

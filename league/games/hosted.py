@@ -108,7 +108,7 @@ class Host(ABC):
 
     @property
     def pids(self) -> list[int]:
-        """The process ids of the running workers, if it has any."""
+        """The process ids of the host's running workers, if there are any."""
         return []
 
     @abstractmethod

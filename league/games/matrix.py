@@ -63,7 +63,7 @@ def read_payoffs(path: Path) -> Payoffs:
     a name is named by its number.
 
     Raises:
-        ConfigError: names the file and the line that can't be used.
+        ConfigError: the file can't be used. The message names the file and the wrong line.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

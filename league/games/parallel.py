@@ -26,9 +26,9 @@ Infos = dict[str, dict[str, Any]]
 class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
     """Plays a match with `player_0` in seat 0.
 
-    At the time limit both agents are terminated, not truncated. The options are as in
-    `league.games.gym_env.BrawlEnv`, and so are the observations, actions, rewards and infos of each
-    seat.
+    At the time limit both agents are terminated, not truncated. The options are the same as for
+    `league.games.gym_env.BrawlEnv`. Each seat's observations, actions, rewards and infos have the
+    same form too.
 
     Raises:
         ConfigError: an unknown preset, stage or render mode.

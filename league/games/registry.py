@@ -103,11 +103,11 @@ def game_names() -> list[str]:
 
 
 def users_module(name: str) -> ModuleType:
-    """Imports a user's module, including from the working folder and from `PYTHONPATH`.
+    """Imports a user's module. The module may also be in the working folder or on `PYTHONPATH`.
 
-    The launchers move `PYTHONPATH` to `KUMITE_PATH`. This function appends the working folder and
-    the folders in `KUMITE_PATH` to the end of the import path, so that no file in them can replace
-    a module of Python, of a package or of the project.
+    The scripts in `bin/` move the value of `PYTHONPATH` to `KUMITE_PATH`. This function appends the
+    working folder and the folders in `KUMITE_PATH` to the end of the import path. So no file in
+    these folders can replace a module of Python, of a package or of the project.
     """
     # If the project is an editable install, its folder is not on the path, and Python would look
     # there last. So the project's folder is added before the user's folders.

@@ -107,7 +107,7 @@ class RemoteGame(SeenGame):
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
         """Returns the arguments of a request that follow `rows`. During `load`, the request `begin`
-        also gets the states of the matches that the server had saved.
+        also gets the match states that the server had saved.
         """
         states = [self._loading[row] for row in rows] if self._loading else []
         return (*super().request(verb, rows), *([states] if verb == "begin" else []))
@@ -322,7 +322,7 @@ class _Stream:
 
 
 class _Server(Host):
-    """Plays matches over a stream to a server. It waits for a server that doesn't answer.
+    """Plays matches over a stream to a server. If the server doesn't answer, the host waits for it.
 
     Args:
         address: HOST:PORT.

@@ -153,7 +153,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
     def _finals(
         self, ended_N: NDArray[np.bool_], terms: Mapping[str, NDArray[np.float32]]
     ) -> dict[str, Any]:
-        """Returns the last infos of ended matches, in the form of Gymnasium's own vectors."""
+        """Returns the last infos of ended matches, as Gymnasium's own vector environments do."""
         game, outcomes_N = self._game, np.zeros(self.num_envs)
         won_N = game.outcomes_N if self._seat == 0 else 1.0 - game.outcomes_N
         outcomes_N[ended_N] = won_N[ended_N]

@@ -111,7 +111,7 @@ def add_highlights(
             other = kept.get(highlight.place)
             if other is None or highlight.value > other.value:
                 kept.pop(highlight.place, None)
-                kept[highlight.place] = highlight  # last, even if a clock is wrong
+                kept[highlight.place] = highlight  # at the end, even if a clock is wrong
         listed = list(kept.values())
         old = [
             highlight

@@ -63,7 +63,7 @@ CLOCKWORK_SCRIPT: Final = (
 )
 """The script of the original's clockwork bot, as (frames, held keys). It is played once."""
 
-# A set of keys for each frame, so that the compiled bot only looks it up.
+# The keys of each frame, so that the compiled bot only looks them up.
 _CLOCKWORK_KEYS = np.repeat(
     np.array([keys for _, keys in CLOCKWORK_SCRIPT], np.int32),
     [frames for frames, _ in CLOCKWORK_SCRIPT],

@@ -46,9 +46,9 @@ def cached(function: Callable[..., None]) -> Any:
 def load(calls: Mapping[Any, tuple[Any, ...]]) -> None:
     """Loads the machine code of functions for calls with these arguments.
 
-    A first call would load the code too, but it would first load everything that Numba needs for
-    compiling, which takes a second and 25 MB. If several processes need missing code at the same
-    time, it is compiled once.
+    The first call of a function would load the code too. But it would first load everything that
+    Numba needs for compiling, which takes a second and 25 MB. If several processes need the same
+    missing code at once, the code is compiled only once.
 
     Args:
         calls: arguments by function. The functions are made by `cached` and are attributes of their

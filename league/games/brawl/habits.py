@@ -70,7 +70,7 @@ def _ride(me: Any, match: Any, stage: Any) -> int:
 
 @inner
 def _wait(me: Any, match: Any, stage: Any, side: int) -> int:
-    """Returns the keys that take the player to its camp on this side, or to the moving platform."""
+    """Returns the keys that take the player to its camp: a place on `side`, or the platform."""
     where = habit(match, me, CAMP)
     if where < ON_PLATFORM:
         return _ride(me, match, stage)

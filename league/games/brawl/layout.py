@@ -54,7 +54,7 @@ BODY: Final = (
 CONTACTS: Final = (
     # Each field has a value for each ground and for the platform.
     ("normal", np.int32, (SOLIDS + 1,)),  # contact normal, or physics.NONE
-    ("frames_apart", np.int32, (SOLIDS + 1,)),  # frames since they last touched
+    ("frames_apart", np.int32, (SOLIDS + 1,)),  # frames since the body last touched it
     ("normal_impulse", np.float64, (SOLIDS + 1,)),  # accumulated in the last frame, u/s
     ("friction_impulse", np.float64, (SOLIDS + 1,)),
 )
@@ -64,8 +64,8 @@ BOX = np.dtype(
         ("fitted", np.int64),  # frame in which the box was last fitted
     ]
 )
-"""A fat box, somewhat larger than its body. When the body leaves it, it is fitted again
-(physics.py).
+"""A fat box, somewhat larger than its body. When the body leaves the box, the box is fitted to the
+body again (physics.py).
 """
 
 PLAYER = np.dtype(
@@ -146,7 +146,7 @@ WEAPON = np.dtype(
     [
         *((name, np.float64) for name in BODY),
         *CONTACTS,
-        ("shown_x", np.float64),  # position at which it appeared, which observations show
+        ("shown_x", np.float64),  # where it appeared, which is the place that views show
         ("shown_y", np.float64),
         ("random", np.uint64),  # state of a spawner's own random numbers
         ("type", np.int32),  # 0 for nothing, else moves.SPEAR or moves.HAMMER

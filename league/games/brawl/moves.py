@@ -70,7 +70,7 @@ class Change(NamedTuple):
         target: (x, y, rate) of a pull on the victim, toward the position (x, y) relative to the
             attacker. The victim's speed changes by `rate` times the distance.
         victim_vy: the victim's new downward speed, or None to keep it.
-        victim_at: the position to which the victim is moved.
+        victim_at: the position relative to the attacker to which the victim is moved at once.
     """
 
     frame: int

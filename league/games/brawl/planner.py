@@ -46,7 +46,7 @@ DISTANCE: Final = 0.05
 
 # The opponents in a plan's rollouts.
 _OPPONENTS = np.array([spec.CONSTANT, spec.AGGRESSIVE], np.int32)
-# Random keys are a direction, up or down, and a button, each drawn from its table.
+# Random keys combine left or right, up or down, and a button, each drawn from one of these tables.
 _WAYS = np.array([0, rules.LEFT, rules.LEFT, rules.RIGHT, rules.RIGHT], np.int32)
 _HEIGHTS = np.array([0] * 7 + [rules.DOWN] * 2 + [rules.UP], np.int32)
 _BUTTONS = np.array(

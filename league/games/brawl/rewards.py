@@ -64,8 +64,8 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "knockout": 5.0,
         "win": 10.0,
     },
-    # `duel` with twice its reward for going toward the opponent. With `duel` an agent may unlearn
-    # the climb to the other ground, and wait on its own ground.
+    # Like `duel`, but with twice the reward for going toward the opponent. With `duel` an agent may
+    # unlearn the climb to the other ground, and wait on its own ground.
     "approach": {
         "toward_opponent": 0.4,
         "damage": 5.0,
@@ -82,7 +82,8 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
         "knockout": 5.0,
         "win": 5.0,
     },
-    # The weights at the start of a run. A learner changes them into `sparse` on the schedule below.
+    # The weights at the start of a run. A learner gradually changes them into the weights of
+    # `sparse`, on the schedule below.
     "curriculum": _DENSE,
 }
 ANNEALED: Final[Mapping[str, tuple[str, str]]] = {"curriculum": ("dense", "sparse")}

@@ -179,9 +179,9 @@ def pick_up(
     """Gives weapons to players in reach. To take a spawner's weapon, a player has to hold the key.
     To take a dropped weapon, the player has to press the key in this frame.
 
-    A player takes the weapon in the first place within reach. If both players reach a weapon, seat
-    0 gets it. Under the fair rules the nearer player gets it, and if both are equally near, neither
-    player does.
+    If several weapons are within reach, a player takes the weapon whose place comes first. If both
+    players reach a weapon, seat 0 gets it. Under the fair rules, the nearer player gets it, and if
+    both are equally near, neither player gets it.
     """
     p = 0
     while p < PLACES:

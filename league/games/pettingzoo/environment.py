@@ -85,7 +85,8 @@ class Face:
     """Converts between an environment and the game: observations to numbers, and keys or choices to
     the environment's actions.
 
-    The seats may have spaces of different sizes. `action_size` and `view_size` are the larger size.
+    The two seats may have spaces of different sizes. `action_size` and `view_size` are the larger
+    of their sizes.
 
     Raises:
         ConfigError: the environment doesn't have two agents, or its spaces aren't supported.

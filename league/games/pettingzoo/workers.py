@@ -108,7 +108,7 @@ class Worker:
                 seats.env.close()
 
     def _each(self, rows: list[int], play: Callable[[int, int, Seen], None]) -> Answer:
-        """Calls `play(row, index, seen)` for each row. If it raises an error, the row's match
+        """Calls `play(row, index, seen)` for each row. If a call raises an error, the row's match
         fails.
         """
         seen_R, failed = np.zeros(len(rows), self._type), {}
