@@ -367,8 +367,8 @@ class BatchedGame(ABC):
         return {}
 
     def tree_rules(self) -> TreeRules | None:
-        """Returns the rules from which `league.games.exact` computes exact values, or None if it
-        can't walk the game's tree.
+        """Returns the rules from which `league.games.exact` computes exact values. A game whose
+        tree can't be walked returns None.
         """
         return None
 

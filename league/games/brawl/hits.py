@@ -159,8 +159,7 @@ def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> No
 
 @inner
 def land(attacker: Any, victim: Any, on_floor: bool, stats: Any) -> None:
-    """Applies the effects of the attacker's frame to the victim: a hit, a pull, and a new position.
-    """
+    """Applies the effects of the attacker's frame to the victim: a hit, a pull, a new position."""
     if victim.struck:
         after = min(victim.damage + victim.struck_damage, rules.MAX_DAMAGE)
         attacker.dealt += after - victim.damage

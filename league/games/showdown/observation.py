@@ -165,8 +165,7 @@ class Writer:
         return len(FIELD_NUMBERS) + 2 * len(side_names(self.active))
 
     def write(self, battle: AbstractBattle, view_V: NDArray[np.float32]) -> None:
-        """Writes a battle as its player sees it: the field, the player's side, then the opponent's.
-        """
+        """Writes a battle as its player sees it: the field, its own side, the opponent's side."""
         field, side = len(FIELD_NUMBERS), len(side_names(self.active))
         _write_field(battle, view_V[:field])
         self._write_sides(battle, (view_V[field : field + side], view_V[field + side :]))
@@ -262,8 +261,7 @@ def own_team(battle: AbstractBattle) -> list[Pokemon]:
 
 
 def opponents(battle: AbstractBattle) -> list[Pokemon]:
-    """Returns the known Pokémon of the opponent. If there was a team preview, they have its order.
-    """
+    """Returns the known Pokémon of the opponent, in the order of the team preview if it exists."""
     seen, previewed = list(battle.opponent_team.values()), battle.teampreview_opponent_team
     return [
         next((shown for shown in seen if shown.base_species == pokemon.base_species), pokemon)
