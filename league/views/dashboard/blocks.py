@@ -193,11 +193,17 @@ def form(*parts: Text, action: str = "", method: str = "get", button: str = "Sho
     )
 
 
-def ago(seconds: float) -> Text:
-    """Returns how long ago a time in Unix seconds was, with the time as a hint, "" for 0."""
+def ago(seconds: float, now: float | None = None) -> Text:
+    """Returns how long ago a time was, with the time as a hint, and "" for 0.
+
+    Args:
+        seconds: the time, in Unix seconds.
+        now: the time now. None: by the clock of this machine.
+    """
     if seconds <= 0:
         return ""
-    past = f"{long_duration(max(0.0, time.time() - seconds))} ago"
+    now = time.time() if now is None else now
+    past = f"{long_duration(max(0.0, now - seconds))} ago"
     return Markup('<span title="{}">{}</span>').format(when(seconds), past)
 
 

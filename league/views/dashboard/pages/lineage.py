@@ -12,7 +12,7 @@ from league.console.text import when
 from league.gates import CandidateGate, GateState, VictimGate
 from league.ids import lineage_of
 from league.players import Player, PlayerKind, PlayerState
-from league.views.dashboard.blocks import Block, Chart, player_link
+from league.views.dashboard.blocks import Block, Chart, ago, player_link
 from league.views.dashboard.source import Source
 from league.views.html import Text, joined, section, table, tag
 from league.views.style import SCREEN_PALETTE
@@ -143,7 +143,7 @@ def _gate_rows(gate: CandidateGate) -> Iterator[tuple[Text, ...]]:
     patched = joined((player_link(patch.snapshot) for patch in gate.patches), ", ")
     cells: tuple[Text, ...] = (
         player_link(gate.candidate),
-        when(gate.opened_at),
+        ago(gate.opened_at),
         joined([tag(gate.state.value), gate.reason if undecided else ""], " "),
     )
     for test in [test for test in gate.victims if test.matches] or gate.victims[:1]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from league.console.text import percent, when
+from league.console.text import percent
 from league.players import CATEGORIES, PlayerKind
 from league.status import LeagueStatus, Share
 from league.views.dashboard.blocks import (
     GRID,
     Block,
     Chart,
+    ago,
     answer,
     choice,
     entry,
@@ -63,7 +64,7 @@ def _change(source: Source, status: LeagueStatus) -> list[Block]:
         method="post",
         button="Change",
     )
-    rows = [(change.mix, change.words, change.by, when(change.at)) for change in status.changes]
+    rows = [(change.mix, change.words, change.by, ago(change.at)) for change in status.changes]
     changes = table(("mix", "newest change", "by", "at"), rows)
     kinds = (PlayerKind.BOT, PlayerKind.RIVAL)
     named = [player.name for player in source.players().values() if player.kind in kinds]

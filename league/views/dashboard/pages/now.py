@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from league.console.text import long_duration, percent, speed, when
+from league.console.text import long_duration, percent, speed
 from league.ids import lineage_of
 from league.metrics import wilson_interval
 from league.players import Rating
 from league.runs.alarms import of_metrics as alarms_of
 from league.stats.ratings.elo import HALF_WIDTH, PER_POINT
 from league.status import SILENT_SECONDS, WorkerStatus
-from league.views.dashboard.blocks import Block, link, paused, player_link, wins_bar
+from league.views.dashboard.blocks import Block, ago, link, paused, player_link, wins_bar
 from league.views.dashboard.source import Source
 from league.views.facts import MEASURED, LeagueFacts
 from league.views.html import Text, facts, joined, section, table, tag, text
@@ -160,9 +160,9 @@ def _processes(league: LeagueFacts) -> Block:
     return section("Processes", table(headings, rows), words=words)
 
 
-def _row(worker: WorkerStatus, league: LeagueFacts) -> Iterator[str | Markup]:
+def _row(worker: WorkerStatus, league: LeagueFacts) -> Iterator[Text]:
     assert league.status is not None
-    metrics, ago = worker.metrics, league.status.vitals.now - worker.last_beat_at
+    metrics = worker.metrics
     yield joined(
         [worker.worker, tag("silent", "bad") if league.status.is_silent(worker) else ""], " "
     )
@@ -171,7 +171,7 @@ def _row(worker: WorkerStatus, league: LeagueFacts) -> Iterator[str | Markup]:
     yield speed(metrics)
     waiting = metrics.get("time/waiting_share")
     yield "" if waiting is None else f"{percent(waiting)} of its time"
-    yield f"{long_duration(max(0.0, ago))} ago" if ago < 86400 else when(worker.last_beat_at)
+    yield ago(worker.last_beat_at, league.status.vitals.now)
 
 
 def _learner(league: LeagueFacts) -> Block:
@@ -217,12 +217,5 @@ def _opponents(league: LeagueFacts) -> Block:
 
 
 def _events(source: Source) -> Block:
-    rows = [(_clock(event.at), event.text) for event in source.events()[:SHOWN_EVENTS]]
+    rows = [(ago(event.at), event.text) for event in source.events()[:SHOWN_EVENTS]]
     return section("Events", table(("at", "what happened"), rows))
-
-
-def _clock(seconds: float) -> str:
-    """Returns the time of day, with the date if it is not today's."""
-    at = time.localtime(seconds)
-    is_today = at[:3] == time.localtime()[:3]
-    return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", at)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from league.console.text import when
 from league.evaluations import OpponentScore, Report
 from league.views.dashboard.blocks import (
     Block,
+    ago,
     answer,
     choice,
     entry,
@@ -86,5 +86,5 @@ def _row(report: Report, scores: Sequence[OpponentScore]) -> tuple[Text, ...]:
             book="eval",
         ),
         asked.by,
-        when(asked.at),
+        ago(asked.at),
     )
