@@ -176,8 +176,8 @@ class MatchmakerSettings(MatchmakerSection):
         return self.model_dump(mode="json", include=set(POLICY_FIELDS))
 
     def under(self, policy: Mapping[str, Any]) -> MatchmakerSettings:
-        """Returns these settings with the values of a `policy` that was read from the log. Settings
-        that the policy lacks keep their values.
+        """Returns these settings with the values in `policy`, a result of the method `policy` that
+        the log recorded. Settings that are missing there keep their values.
         """
         return self.model_copy(
             update={name: policy[name] for name in POLICY_FIELDS if name in policy}

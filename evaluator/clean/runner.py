@@ -555,10 +555,11 @@ class Evaluator:
 
         The ranks of a learner wait for each other at every minibatch, so a rank that waits for a
         core leaves the cores of all other ranks idle. Therefore this thread runs under the policy
-        SCHED_IDLE, with which it gives way to learners at once. The thread keeps the normal policy
-        if it gets too little time under SCHED_IDLE. It also keeps the normal policy if there are
-        rivals: while it waited for a core, it could hold the interpreter's lock, for which the
-        rivals' thread would have to wait.
+        SCHED_IDLE, with which it gives way to learners at once. There are two cases in which the
+        thread keeps the normal policy. In the first, it gets too little time under SCHED_IDLE. In
+        the second, there are rivals, which play in another thread. Under SCHED_IDLE this thread may
+        wait long for a core while it holds the interpreter's lock, and the rivals' thread would
+        have to wait for the lock.
 
         A thread can't raise its priority again. So when the priority changes, a new thread takes
         over.

@@ -132,7 +132,7 @@ class Table:
         self._game.fail({seat // 2: reason for seat, reason in failures.items()})
 
     def late_in(self, row: int) -> tuple[int, int]:
-        """Returns for each seat of a row's match how many decisions of its rival came late."""
+        """Returns how many decisions of each seat's rival came late, in the match of row `row`."""
         return self._policy.late_in(2 * row), self._policy.late_in(2 * row + 1)
 
     def leave(self, row: int) -> None:
@@ -142,8 +142,8 @@ class Table:
         self._game.idle_N[row] = True
 
     def conduct(self, row: int) -> Conduct:
-        """Returns how the rivals behaved in a row's match. Call it right after the match has ended,
-        before `leave`.
+        """Returns how the rivals behaved in the match of row `row`. Call it right after the match
+        has ended, before `leave`.
         """
         failed = 2 * row in self._failed, 2 * row + 1 in self._failed
         unstarted = set[int]() if self._rivals is None else self._rivals.unstarted & self._failed

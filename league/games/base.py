@@ -49,7 +49,8 @@ class GameSpec:
     `observation[:own_size]` is the own part, which describes the seat itself. The rest describes
     the opponent as the seat sees it, and the agent's encoder keeps a history of the rest. A game
     that can't split its observation in this way puts the whole observation into the rest. The own
-    part then holds only the seat's number, whether the seat has to act, and the legal choices.
+    part must not be empty, so it then holds facts that exist in every such game: the seat's number,
+    whether the seat has to act, and the legal choices.
     """
 
     name: str

@@ -397,9 +397,10 @@ class HostedGame(BatchedGame):
             self.play_frame(actions_N2A)
 
     def play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """Plays a frame of the matches that have not ended in this step.
+        """Plays a frame in each row, except in idle rows and in rows whose match ended in an
+        earlier frame of this step.
 
-        If the match of a row ends, its next match begins.
+        If the match of a row ends, the row's next match begins.
         """
         self._actions_N2A = actions_N2A.copy()
         todo = np.flatnonzero(~self.ended_N & ~self.idle_N).tolist()

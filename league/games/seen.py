@@ -100,12 +100,14 @@ def clip(views_R2V: NDArray[np.float32], clipped: Counter[str]) -> None:
 class SeenGame(HostedGame):
     """Plays N matches in a host that answers with records of `seen_type`.
 
-    The observation of a seat has two parts (`GameSpec`). The own part shows which seat it is (2
-    numbers), whether it has to act (1) and, in games of choices, its legal choices (A). The rest is
-    the seat's view. A seat that waits has a single legal choice, the first.
+    The observation of a seat has two parts (`GameSpec`). The own part begins with the number of the
+    seat, one-hot (2 numbers), and with whether the seat has to act (1 number). In games of choices
+    the legal choices follow (A numbers). The rest of the observation is the seat's view. A seat
+    that waits has a single legal choice, the first.
 
     Args:
-        spec: made by `seen_spec`. Its last stats are the number of moves and the sum of rewards.
+        spec: made by `seen_spec`. The last two entries of `spec.stats` are the number of moves and
+            the sum of rewards.
         num_matches: matches that step together.
         host: plays the matches.
     """

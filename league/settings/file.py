@@ -68,7 +68,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _item(value: Any) -> Item:
-    """Returns a value on a single line. None becomes the word that settings read as None."""
+    """Returns a value on a single line. None becomes "none", which settings read as None."""
     if isinstance(value, Mapping):
         table = tomlkit.inline_table()
         for key, entry in value.items():

@@ -152,7 +152,7 @@ class Reading:
 
 
 def agent_seat(replay: Replay, wanted: int | None) -> int:
-    """Returns the seat of the agent to read.
+    """Returns the seat of the agent whose attention is to be read.
 
     Args:
         replay: the match.

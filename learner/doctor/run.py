@@ -174,7 +174,7 @@ def _flattered(folder: Path, name: str) -> dict[str, float]:
 
 
 def judge_run(run: RunEvidence) -> Iterator[Finding]:
-    """Judges 9, 14, 16, 18, A, C, E, V and W: every reason that shows in a run's files."""
+    """Judges reasons 9, 14, 16, 18, A, C, E, V and W: every reason that shows in a run's files."""
     for key, (healthy, *kinds) in BY_ALARM.items():
         on = [alarm for alarm in run.alarms if alarm.kind in kinds]
         measured, _, fix = on[0].sentence.partition(": ") if on else (healthy, "", "")
@@ -219,7 +219,7 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
 
 
 def _policy(run: RunEvidence, entropies: list[float]) -> Iterator[Finding]:
-    """Judges E, 16 and 18: entropy, and how far updates move the policy."""
+    """Judges reasons 16, 18 and E, by the entropy and by how far updates move the policy."""
     kls, late = run.scalar("policy/approx_kl"), median(run.late("policy/approx_kl"))
     falls = [(b / a, number) for number, (a, b) in enumerate(pairwise(entropies), 1) if a > 1e-9]
     left, worst = min(falls, default=(1.0, 0))

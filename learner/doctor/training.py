@@ -7,7 +7,8 @@ the rewards, and replaces everything else: the network is the smallest, the sett
 random play does not already beat. If this agent learns nothing, the game or the rewards are at
 fault.
 
-Numbers and letters such as 11 or M are keys of `learner.doctor.findings.REASONS`.
+A reason such as 11 or M is an entry of `learner.doctor.findings.REASONS`, which lists the reasons
+why an agent may not learn.
 
 Shape suffixes: X rows (history and then T steps), T steps, B matches, O observation, A actions.
 """
@@ -95,7 +96,9 @@ def optimizer_steps(learner: LearnerSettings) -> int:
 
 
 def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
-    """Trains on the CPU for a few updates against the mix's bots. Judges 11 to 18, 20, B and V."""
+    """Trains on the CPU for a few updates against the mix's bots. Judges reasons 11 to 18, 20, B
+    and V.
+    """
     learner, watch, few = set_up.settings.learner, _Watch(set_up), smaller(set_up)
     model, fault = _trained(set_up, few, updates * few.learner.matches * few.learner.n_steps, watch)
     if not fault:
@@ -189,7 +192,9 @@ class _Watch(BaseCallback):
 
 
 def _size(set_up: SetUp, model: LeaguePPO) -> Iterator[Finding]:
-    """Judges 13 and 14: the narrowest layer, and the weights for each decision of a rollout."""
+    """Judges reasons 13 and 14, by the network's narrowest layer and by its number of weights for
+    each decision of a rollout.
+    """
     network, learner = model.policy.network, set_up.settings.learner
     weights = sum(parameter.numel() for parameter in network.parameters())
     narrowest = min(model.agent.width, model.agent.memory, *model.agent.head_widths)
@@ -211,8 +216,8 @@ def _size(set_up: SetUp, model: LeaguePPO) -> Iterator[Finding]:
 
 @torch.no_grad()
 def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
-    """Judges 15: sets an episode start in the middle of the rollout, and changes all inputs before
-    this start. The outputs after the start must stay the same.
+    """Judges reason 15 (LSTM states not reset). Sets an episode start in the middle of the rollout,
+    and changes all inputs before this start. The outputs after the start must stay the same.
     """
     prefix, half = model.buffer.context, model.n_steps // 2
     starts, changed = batch.starts_XB.clone(), batch.obs_XBO.clone()
@@ -235,7 +240,9 @@ def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
 
 @torch.no_grad()
 def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
-    """Judges 18: the entropy as a share of the largest possible entropy over the legal actions."""
+    """Judges reason 18 (entropy too low). Measures the entropy as a share of the largest possible
+    entropy over the legal actions.
+    """
     logits = model.unroll(batch).logits_TBA
     now, most = (
         weighted_mean(
@@ -256,8 +263,8 @@ def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
 
 
 def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterator[Finding]:
-    """Judges 11 and 12: the gradient of each part of the network in the first minibatch, and the
-    gradient norms of later updates.
+    """Judges reasons 11 and 12 (vanishing and exploding gradients), by the gradient of each part of
+    the network in the first minibatch, and by the gradient norms of later updates.
     """
     norms = {
         name: updates[0].get(f"gradient/{name}", 0.0)
@@ -286,8 +293,8 @@ def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterat
 
 
 def _updates(set_up: SetUp, updates: list[dict[str, float]], spread: float) -> Iterator[Finding]:
-    """Judges 16, 20 and V: how far updates move the policy, and whether the critic fits its
-    targets.
+    """Judges reasons 16 and 20, by how far updates move the policy, and reason V, by whether the
+    critic fits its targets.
     """
     learner = set_up.settings.learner
     kls = [update["policy/approx_kl"] for update in updates]
@@ -385,7 +392,7 @@ class _Curve(BaseCallback):
 
 
 def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) -> Finding:
-    """Judges M: whether the last matches have higher rewards than the first.
+    """Judges reason M, by whether the last matches have higher rewards than the first matches.
 
     Compares equally many matches from the start and from the end of the training. Of the matches
     that are played at once, short matches end first. So the number of compared matches is at least

@@ -61,8 +61,8 @@ class Reference:
 
     Attributes:
         own: the copy's memory in the learner's seats.
-        other: the copy's memory in the opponents' seats, needed if the divergence is part of the
-            rewards.
+        other: the copy's memory in the opponents' seats, for self-play. None unless the divergence
+            is part of the rewards.
     """
 
     name: str
@@ -124,7 +124,8 @@ class References:
         Args:
             network: the learner.
             own: the learner's memory in its own seats.
-            other: the learner's memory in the opponents' seats, None if it is not needed.
+            other: the learner's memory in the opponents' seats, which the learner also plays in
+                self-play. None if the divergence is not part of the rewards.
             step: step of the training.
         """
         if not self.members:
@@ -149,7 +150,8 @@ class References:
         Args:
             network: the learner.
             own: the learner's memory in its own seats.
-            other: the learner's memory in the opponents' seats, None if it is not needed.
+            other: the learner's memory in the opponents' seats, which the learner also plays in
+                self-play. None if the divergence is not part of the rewards.
             step: step of the training.
             updates: the learner's optimizer steps so far.
             buffer: the rollout over which the references were last unrolled.
@@ -240,8 +242,8 @@ class References:
         """Computes the KL divergence of the policy from the closest reference in each state of a
         minibatch.
 
-        Only the matches in which references play are used, as a sample of all matches. The expected
-        result is the mean over all matches.
+        Only the matches in which references play are used, as a sample of all matches. The result
+        is an unbiased estimate of the mean over all matches.
 
         Args:
             logits_TBA: the policy's logits.

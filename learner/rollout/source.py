@@ -222,7 +222,9 @@ class MatchBroker:
             return self._log_position
 
     def close(self, reason: str = "the learner stops") -> None:
-        """Ends the thread. The leader sends a last heartbeat and hands back unplayed matches."""
+        """Ends the thread. In the leader of the ranks, also sends a last heartbeat and hands back
+        all unplayed matches of the ranks.
+        """
         with self._changed:
             if self._closing:
                 return

@@ -1,5 +1,7 @@
-"""Reads matches whose players a worker has paired by name, instead of drawing an opponent from a
-mix. Matches of gates are left out.
+"""Reads the matches of named players: a worker, such as the evaluator, named both players.
+
+In all other matches the matchmaker draws the opponent from a mix. Matches of gates also have named
+players, but the functions of this module leave them out.
 """
 
 from __future__ import annotations

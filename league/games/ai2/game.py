@@ -1,4 +1,4 @@
-"""Plays the original (UTMIST's game, which `brawl` reimplements) from a user's checkout.
+"""Plays the original game (by UTMIST, reimplemented as `brawl`) from a user's checkout of its code.
 
 Shape suffixes: N matches, R rows, 2 seats.
 """

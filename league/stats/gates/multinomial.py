@@ -102,7 +102,16 @@ def likelihood(seen: Shares, believed: Shares) -> float:
 
 
 def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
-    """Returns the likeliest shares whose score has the expectation `mean`, in (0, 1)."""
+    """Returns the distribution of results under which the observed results are likeliest, among the
+    distributions with the mean score `mean`.
+
+    Args:
+        shares: observed share of each cell.
+        mean: mean score, in (0, 1).
+
+    Returns:
+        The probability of each cell.
+    """
     from scipy.optimize import brentq
 
     values = [score - mean for score in scores_of(len(shares))]

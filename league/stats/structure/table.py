@@ -57,7 +57,10 @@ class Table:
 
     @cached_property
     def games_NN(self) -> Matrix:
-        """Returns how many games each pair's matches count for. The matrix is symmetric."""
+        """Returns the number of games of each pair: wins plus losses plus draws. In games with
+        payoffs it is not the number of matches, because wins and losses are then imaginary. The
+        matrix is symmetric.
+        """
         return np.asarray(self.wins_NN + self.wins_NN.T + self.draws_NN)
 
     @cached_property

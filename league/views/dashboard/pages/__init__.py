@@ -1,4 +1,5 @@
-"""Makes the dashboard's pages. Each `show` makes a page's blocks from the source and parameters.
+"""Makes the dashboard's pages.
 
-The parameters come from the page's address, so every view has a link.
+Each module has a function `show`, which returns the blocks of a page. The source provides the facts
+of the league and of the run. The parameters come from the page's address, so every view has a link.
 """
