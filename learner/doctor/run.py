@@ -5,7 +5,8 @@ training (`learner.doctor.training`) judges the newest weights. The learner's al
 from its files, by the rules that the learner itself uses (`league.runs.alarms`).
 
 Clean matches are matches that the evaluator plays only to measure. No learner trains on them.
-Numbers and letters such as 14 or E are keys of `learner.doctor.findings.REASONS`.
+A reason such as 14 or E is an entry of `learner.doctor.findings.REASONS`, which lists the reasons
+why an agent may not learn.
 """
 
 from __future__ import annotations
