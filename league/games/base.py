@@ -33,7 +33,7 @@ of A keys (MultiBinary). With CHOICE, the array is one-hot: a player picks a sin
 
 @dataclass(frozen=True, kw_only=True)
 class BotSpec:
-    """Describes a scripted player that the game itself plays. Its index is its position in
+    """Describes a scripted player that the game itself plays. The bot's index is its position in
     `GameSpec.all_bots`.
     """
 
@@ -118,8 +118,8 @@ class BatchedGame(ABC):
     ends, the next match takes its row. `reset` and `step` overwrite the arrays in place.
 
     Attributes:
-        observations_N2O: float32 in [-1, 1], the own part first (`GameSpec`). After a match has
-            ended, the row holds the next match's first observation.
+        observations_N2O: float32 in [-1, 1], the own part (about the seat itself) first. After a
+            match has ended, the row holds the next match's first observation.
         final_observations_N2O: last observation of the match that ended in this step. Only rows
             with `ended_N` are valid.
         reward_terms_N2K: float32, raw (unweighted) value of each term over this step's frames.
@@ -133,7 +133,7 @@ class BatchedGame(ABC):
         bots_N2: int8, the index of the bot that plays the seat, or EXTERNAL. Callers may write it
             at any time.
         next_seeds_N: uint64, seed of the next match in the row. Callers may write it at any time.
-            When that match begins, a new seed, derived from the old seed, takes its place.
+            When that match begins, a seed derived from this seed replaces it.
         legal_N2A: bool, the choices that a seat has now. It is None in games that are played with
             keys, because every key is always allowed. A seat that waits for its turn has a single
             legal choice, which has no effect.

@@ -22,8 +22,8 @@ MAX_COUNTED = 32
 """Largest number of actions for which the stats have a count of each action."""
 
 ROUNDING = 1e-9
-"""A match is a draw if the sum of its payoffs is at most this share of the largest payoff. This
-keeps rounding errors, which depend on the order of addition, from deciding a match.
+"""A match is a draw if the size of a player's total payoff is at most this share of the largest
+payoff. This keeps rounding errors, which depend on the order of addition, from deciding a match.
 """
 
 _DEAL, _SIDE, _BOT = (
@@ -45,8 +45,8 @@ def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def choice_spec(rules: ChoiceRules) -> GameSpec:
     """Returns the spec of a game with these rules.
 
-    The reward term `payoff` is in the game's own units. The preset `dense` scales it so that a
-    match pays at most 1. The preset `sparse` rewards only the outcome.
+    The reward term `payoff` is in the game's own units. The preset `dense` scales this term so that
+    a match pays at most 1. The preset `sparse` rewards only the outcome.
     """
     counted = rules.action_names if len(rules.action_names) <= MAX_COUNTED else ()
     return GameSpec(
@@ -195,7 +195,9 @@ class ChoiceGame(BatchedGame):
             choices_N2[rows, seats] = (sums_RA <= (luck_R * sums_RA[:, -1])[:, None]).sum(-1)
 
     def _end(self, rows: NDArray[np.intp]) -> None:
-        """Stores the last frames of the matches in `rows`, and begins the next matches there."""
+        """Stores the last frames of the matches in `rows`, and begins the next matches in these
+        rows.
+        """
         self.final_observations_N2O[rows] = self.observations_N2O[rows]
         self.final_frames_N[rows] = self.frames_N[rows]
         self.final_stats_N2S[rows] = self.stats_N2S[rows]
@@ -234,7 +236,7 @@ class ChoiceGame(BatchedGame):
         )
 
     def final_frame(self, match: int) -> dict[str, Any]:
-        """Returns this row's previous match after its last choice, with its payoffs."""
+        """Returns the previous match of a row after the match's last choice, with its payoffs."""
         end = self._drawn(
             self._last_positions_N[match],
             self._last_players_N2[match],

@@ -149,7 +149,7 @@ class ChoiceRules(TreeRules):
     ) -> tuple[
         NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], Positions
     ]:
-        """Plays a frame. It has a single outcome, because the deal holds all randomness."""
+        """Plays a frame, which has a single outcome because the deal holds all randomness."""
         paid_E, ended_E = self.play(positions_E, choices_E2)
         return np.arange(len(paid_E)), np.ones(len(paid_E)), paid_E, ended_E, positions_E
 

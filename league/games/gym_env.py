@@ -1,9 +1,9 @@
 """Provides a seat of the built-in game as a Gymnasium environment.
 
-`import league.games` registers it for `gymnasium.make("league/Brawl-v0", opponent="based")`.
-`Matches` and `OneMatch` hold the shared parts of the three environments (this file, vector_env.py
-and parallel.py): options, weighted reward terms and pictures. Shape suffixes: N matches, 2 seats, A
-keys, O observation width, K reward terms.
+`import league.games` registers the environment for `gymnasium.make("league/Brawl-v0",
+opponent="based")`. `Matches` and `OneMatch` hold the shared parts of the three environments (this
+file, vector_env.py and parallel.py): options, weighted reward terms and pictures. Shape suffixes: N
+matches, 2 seats, A keys, O observation width, K reward terms.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ACTIONS: Mapping[str, Callable[[int], Any]] = {
     "multi_discrete": lambda keys: spaces.MultiDiscrete([2] * keys),
 }
 """Action spaces of the keys. sb3-contrib's RecurrentPPO passes the int8 of `MultiBinary` to torch
-and fails. It works with `MultiDiscrete`.
+and fails, but it works with `MultiDiscrete`.
 """
 
 
@@ -42,7 +42,7 @@ class Matches:
         num_matches: N, matches that step together.
         stage: a stage of `league.games.brawl.stage`.
         match_seconds: time limit of a match, in seconds.
-        frame_skip: number of frames in a step. The keys are held for all of them.
+        frame_skip: number of frames in a step. The keys are held for all frames of the step.
         reward: preset of the reward's weights.
         reward_overrides: weights by term, which replace the preset's weights.
         actions: the action space, one of `ACTIONS`.
@@ -157,7 +157,7 @@ class OneMatch(Matches):
         self.ended = False
 
     def begin(self, random: np.random.Generator) -> None:
-        """Begins a match. Its seed, drawn from `random`, also decides the players' sides."""
+        """Begins a match, whose seed (drawn from `random`) also decides the players' sides."""
         self.ended = False
         self.reset(random.integers(GREATEST_SEED, size=1).astype(np.uint64))
         if self.render_mode == "rgb_array":

@@ -115,9 +115,9 @@ MAX_ROUNDS = 10_000
 class MatrixRules(ChoiceRules):
     """Defines a match of several rounds of a matrix game.
 
-    The own part of an observation shows whether the player picks rows or columns, and its last
-    choice. The rest is the opponent's last choice. A player doesn't see the opponent's choice of
-    the current round.
+    The own part of an observation (about the player itself) shows the player's previous choice, and
+    whether it picks rows or columns. The rest is the opponent's previous choice. A player doesn't
+    see the opponent's choice of the current round.
 
     Raises:
         ConfigError: a wrong number of rounds.

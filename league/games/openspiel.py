@@ -41,8 +41,8 @@ except ImportError as error:
 STATS = ("moves", PAYOFF)
 LONGEST_TEXT = 20_000
 MOST_POSITIONS = 100_000
-"""Largest number of positions in a level of a tree. OpenSpiel makes them one at a time and takes 30
-microseconds for each.
+"""Largest number of positions in a level of a tree. OpenSpiel makes positions one at a time and
+takes 30 microseconds for each.
 """
 
 
@@ -247,7 +247,7 @@ class _InProcess(Host):
     def _begin(
         self, rows: list[int], seeds: list[int], played: list[bytes]
     ) -> tuple[bytes, dict[int, str]]:
-        """Begins matches. To continue a saved match, it plays the match's actions again."""
+        """Begins matches. To continue a saved match, its actions are played again."""
         for row, seed, actions in zip(rows, seeds, played, strict=True):
             self._states[row] = self._spiel.game.new_initial_state()
             self._luck[row] = Random(match_seed(seed))

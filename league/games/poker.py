@@ -118,10 +118,11 @@ _WORDS: dict[str, str] = dict(zip("fcr", ACTIONS, strict=True))
 class PokerRules(ChoiceRules):
     """Defines a hand of `variant`. A card's number is rank * suits + suit.
 
-    The own part of an observation has the player's number, its card (rank, and suit if there are
-    several), whether it is the player's turn, and the legal choices. The rest has the chips in the
-    pot (the opponent's, then the player's) and the opponent's last choice. With several rounds, the
-    rest also has the round, the number of raises in it, and the public card once it is revealed.
+    The own part of an observation (about the player itself) has the player's number, its card
+    (rank, and suit if there are several), whether it is the player's turn, and the legal choices.
+    The rest has the chips in the pot (the opponent's, then the player's) and the opponent's last
+    choice. With several rounds, the rest also has the round, the number of raises in it, and the
+    public card once it is revealed.
     """
 
     version = "1"

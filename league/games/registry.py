@@ -190,7 +190,7 @@ def is_safe_in_files(name: str, options: Mapping[str, Any]) -> bool:
 
     Args:
         name: the game's name.
-        options: its options.
+        options: the game's options.
     """
     types = _OF_FILES.get("showdown" if name.startswith("showdown:") else name)
     return types is not None and all(

@@ -75,7 +75,7 @@ class RemoteGame(SeenGame):
         num_matches: matches that step together.
         argument: `HOST:PORT` of the server.
         max_frames: frames after which a match ends as a draw. None means the server's limit.
-        step_seconds: longest wait for a response. After that, all matches fail.
+        step_seconds: longest wait for a response. After this time, all matches fail.
 
     Raises:
         ConfigError: the server's description can't be used.
@@ -106,7 +106,7 @@ class RemoteGame(SeenGame):
         self._loading: list[bytes] = []  # the server's saved states by row, only during `load`
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments of a request that follow `rows`. During `load`, the request `begin`
+        """Returns a server request's arguments after `rows`. During `load`, the request `begin`
         also gets the match states that the server had saved.
         """
         states = [self._loading[row] for row in rows] if self._loading else []
@@ -332,7 +332,7 @@ class _Server(Host):
         step_seconds: longest time for a response.
 
     Attributes:
-        clipped: counts how often each number was outside its bounds. `BatchedGame.clipped`
+        clipped: counts how often each observed number was outside its bounds. `BatchedGame.clipped`
             describes the keys.
     """
 

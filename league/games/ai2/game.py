@@ -1,4 +1,4 @@
-"""Plays the original game (by UTMIST, reimplemented as `brawl`) from a user's checkout of its code.
+"""Plays the original game (UTMIST's, which `brawl` reimplements) from a user's checkout.
 
 Shape suffixes: N matches, R rows, 2 seats.
 """
@@ -42,7 +42,7 @@ BOTS = {
         name="clockwork", summary="plays a fixed list of keys once, then presses nothing"
     ),
 }
-"""The original's own agents, by class."""
+"""The original game's own bots, by the names of their classes."""
 UNHIT_FRAMES = 3 * rules.FRAMES_PER_SECOND
 """A player that falls after this many frames without being hit has fallen by its own mistake."""
 STATS = (
@@ -51,7 +51,7 @@ STATS = (
     "spawn_side",
 )
 PYTHONS = (".venv/bin/python", "venv/bin/python")
-"""Paths in a checkout where its own Python may be."""
+"""Paths in a checkout where the checkout's own Python may be."""
 
 _STATS_ROW = np.dtype([(name, np.float32) for name in STATS])
 _REAL, _WHOLE = ("x", "y", "vx", "vy", "last_x", "dealt"), ("state", "grounded", "keys", "combos")
@@ -67,7 +67,7 @@ _SCORED = np.dtype(
 
 
 class Ai2Game(HostedGame):
-    """Plays N matches of the original, with the reward terms of `brawl`.
+    """Plays N matches of the original game (UTMIST's), with the reward terms of `brawl`.
 
     Args:
         num_matches: matches that step together.
@@ -113,8 +113,8 @@ class Ai2Game(HostedGame):
         self._unhit_N2 = np.zeros((num_matches, 2), np.int32)  # frames since the last hit
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments of a request that follow `rows`, including the bots' indices. The
-        worker needs these indices because it plays the bots.
+        """Returns a worker request's arguments after `rows`, including the indices of the bots that
+        the worker plays.
         """
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
@@ -145,7 +145,9 @@ class Ai2Game(HostedGame):
         super().play_frame(actions_N2A)
 
     def count(self, rows: NDArray[np.intp]) -> None:
-        """Adds a frame's reward terms and stats, from the original's state before and after it."""
+        """Adds a frame's reward terms and stats, from the original game's state before and after
+        the frame.
+        """
         then, now = self._before_N[rows], self._seen_N[rows]
         self._actions_N2A[rows] = now["keys"]
         players_R2 = np.zeros((len(rows), 2), _SCORED)
@@ -187,7 +189,9 @@ class Ai2Game(HostedGame):
         return super().own_state() | {"unhit_N2": self._unhit_N2}
 
     def frame(self, match: int) -> dict[str, Any]:
-        """Returns a match's state like `brawl`'s `frame`, but without the progress of attacks."""
+        """Returns a match's state in the form of `brawl`'s frames, but without the progress of
+        attacks.
+        """
         seen, stage = self._seen_N[match], self._stage
         weapons = seen["raw"][0, len(OWN_FIELDS) : len(OWN_FIELDS) + 3 * SLOTS].reshape(-1, 3)
         return {
@@ -273,7 +277,7 @@ def checkout_of(argument: str) -> Path:
 
 
 def _python(folder: Path, named: str) -> str:
-    """Returns the path of the Python that runs the original. Raises `ConfigError` without it."""
+    """Returns the path of the original game's Python. Raises `ConfigError` without it."""
     candidates = [named] if named else [str(folder / name) for name in PYTHONS]
     python = next((path for name in candidates if (path := shutil.which(name))), None)
     if python is None:

@@ -1,6 +1,6 @@
-"""Converts the original's observations for agents of `brawl`.
+"""Converts observations of the original game (UTMIST's) for agents of `brawl`.
 
-It needs only numpy and Python 3.10, because an exported agent contains a copy of this file and runs
+This file needs only numpy and Python 3.10, because an exported agent contains a copy of it and runs
 on the tournament's server.
 """
 
@@ -16,14 +16,14 @@ SCALES = np.array(
     + 4 * [14, 8, 3]
     + [14, 8, 2, 2]
 )
-"""Divisors of a player's 32 numbers."""
+"""Divisors of the 32 numbers that describe a player."""
 
 
 def converted(raw: ArrayLike) -> NDArray[np.float32]:
-    """Converts an observation of the original to an observation of `brawl`.
+    """Converts an observation of the original game to an observation of `brawl`.
 
     Args:
-        raw: numbers in the original's units. `[..., 32]` for a player, or `[..., 64]` with the
+        raw: numbers in the original game's units. `[..., 32]` for a player, or `[..., 64]` with the
             opponent's numbers after the player's.
 
     Returns:

@@ -1,8 +1,8 @@
-"""Runs the worker process of `ai2:FOLDER`, which hosts matches in the original's own Python.
+"""Runs the worker process of `ai2:FOLDER`, which hosts matches in the original game's own Python.
 
 The worker is a separate program that runs in FOLDER, and needs only Python 3.10 and numpy. Requests
 and answers have the form that `league.games.hosted` describes. They use a separate connection,
-because the original prints to standard output.
+because the original game prints to standard output.
 
 Shape suffixes: 2 seats, A keys, T frames.
 """
@@ -34,8 +34,8 @@ SEEN = np.dtype(
 )
 """The state of a match after a frame, as the game receives it."""
 Answer = tuple[bytes, dict[int, str]]
-"""A record of `SEEN` for each row, and the reason for each failed row. The records of failed rows
-must be ignored.
+"""A record of `SEEN` for each row (match), and for each failed row the reason. The records of
+failed rows must be ignored.
 """
 
 
@@ -43,8 +43,8 @@ class Match:
     """Plays a match. The match has its own random state, so other matches have no effect on it.
 
     Args:
-        environment: the original's module with the game.
-        agents: the classes of the original's bots.
+        environment: the module with the original game.
+        agents: the classes of the original game's bots.
         seed: the match's seed.
     """
 
@@ -97,7 +97,7 @@ class Match:
 
 class Worker:
     """Plays a part of the game's matches. A match is identified by its row in the game's arrays. If
-    a call of the original takes longer than `step_seconds`, SIGALRM ends the process.
+    a call of the original game takes longer than `step_seconds`, SIGALRM ends the process.
     """
 
     def __init__(self, bots: Sequence[str], step_seconds: float) -> None:
@@ -111,7 +111,7 @@ class Worker:
     def begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
     ) -> Answer:
-        """Begins matches. To continue a saved match, it plays the match's earlier actions again."""
+        """Begins matches. To continue a saved match, its earlier actions are played again."""
 
         def begin_one(row: int, index: int, seen: Any) -> None:
             match = Match(self._environment, self._agents, seeds[index])
@@ -151,12 +151,16 @@ class Worker:
         return seen_R.tobytes(), failed
 
     def _limit_call(self) -> None:
-        """Gives the original `step_seconds` from now. After that SIGALRM ends the process."""
+        """Gives the original game `step_seconds` from now. After this time SIGALRM ends the
+        process.
+        """
         signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
 
 
 def _draw_from(numbers: np.random.MT19937) -> None:
-    """Makes `numpy.random` draw from `numbers`. Copying the state would take 60 µs longer."""
+    """Makes `numpy.random` draw from `numbers`. Copying the generator's state would take 60 µs
+    longer.
+    """
     np.random.set_bit_generator(numbers)
 
 
@@ -165,8 +169,8 @@ def _actions(content: bytes) -> Any:
 
 
 def _spare_the_assets(environment: ModuleType) -> None:
-    """Makes the original read its animations once instead of at each reset (which takes 0.29 s),
-    and prevents its downloads.
+    """Makes the original game read its animations once instead of at each reset, which takes 0.29
+    s, and prevents its downloads.
     """
     sprite = environment.AnimationSprite2D
     load, loaded = sprite.load_animation, dict[str, Any]()
@@ -181,8 +185,8 @@ def _spare_the_assets(environment: ModuleType) -> None:
 
 
 def main() -> None:
-    """Answers requests until the game closes the connection. It ignores SIGINT and SIGTERM, which
-    the game's process handles.
+    """Answers requests until the game closes the connection. The worker ignores SIGINT and SIGTERM,
+    which the game's process handles.
 
     The worker's first message is the reason why it can't play, or "".
     """

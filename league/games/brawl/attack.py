@@ -1,6 +1,7 @@
 """Plays a player's attack frame by frame.
 
-An attack plays a move. A move consists of powers, and a power consists of casts (moves.toml).
+An attack plays a move. A move consists of powers, and a power consists of casts. moves.toml
+explains both.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _begin_power(player: Any, power: int) -> None:
 
 @inner
 def _change_now(player: Any, cast: Any, tables: Any) -> int:
-    """Returns the row of the change (moves.Change) in the cast's current frame, or -1."""
+    """Returns the index of the change (moves.Change) in the cast's current frame, or -1."""
     for index in range(cast.first_change, cast.first_change + cast.changes):
         if tables.changes[index].frame == player.cast_frame:
             return index
@@ -57,9 +58,9 @@ def _apply(change: Any, player: Any, victim: Any) -> None:
 
 @inner
 def _lands(player: Any, cast: Any) -> bool:
-    """Returns whether the cast has a `point` (moves.toml) that is low enough to end the power.
+    """Returns whether the cast's `point` (moves.toml) is so near the ground that the power ends.
 
-    In the first frame of a cast, it returns False.
+    In the first frame of a cast, and for a cast without a `point`, it returns False.
     """
     if player.is_new_cast:
         player.is_new_cast = 0

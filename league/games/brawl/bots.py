@@ -1,9 +1,10 @@
 """Plays the scripted bots. Each bot chooses a frame's keys from the state before that frame.
 
-Four bots come from the original (constant, random, based, clockwork). Eight more bots are opponents
-for training. Three bots (edge_guarder, mirror, drunk) play only for the evaluator. docs/game.md has
-measurements of all bots. `me` and `opponent` are records of layout.PLAYER. tactics.py has the
-tactics that several bots share, and habits.py has the two bots that play differently in each match.
+Four bots come from the original game, UTMIST's (constant, random, based, clockwork). Eight more
+bots are opponents for training. Three bots (edge_guarder, mirror, drunk) play only for the
+evaluator. docs/game.md has measurements of all bots. `me` and `opponent` are records of
+layout.PLAYER. tactics.py has the tactics that several bots share, and habits.py has the two bots
+that play differently in each match.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ CLOCKWORK_SCRIPT: Final = (
     (20, 0),
     *_JUMPS * 5,
 )
-"""The script of the original's clockwork bot, as (frames, held keys). It is played once."""
+"""The script of the original game's clockwork bot, as (frames, held keys). It is played once."""
 
 # The keys of each frame, so that the compiled bot only looks them up.
 _CLOCKWORK_KEYS = np.repeat(
@@ -86,7 +87,7 @@ def _aggressive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @inner
 def _defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Waits in the middle of its ground, dodges attacks and then strikes back."""
+    """Waits in the middle of the ground on its side, dodges attacks and then strikes back."""
     home = ground_toward(me.side, stage)
     keys = go(me, (stage.solids[home, 0] + stage.solids[home, 2]) / 2.0, frame, stage)
     if is_off_stage(me, stage):
@@ -158,7 +159,9 @@ def _sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @inner
 def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -> int:
-    """Fetches every weapon that appears, then attacks. Unarmed, it fights only near opponents."""
+    """Fetches every weapon that appears, then attacks. Without a weapon, it fights only near
+    opponents.
+    """
     nearest = nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
     if nearest < 0:
         if me.weapon != moves.UNARMED or gap(me, opponent) < 4.0 or is_off_stage(me, stage):
@@ -175,7 +178,7 @@ def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -
 
 @inner
 def _edge_guarder(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Stands at the edge of the pit and strikes an opponent that comes back over it."""
+    """Stands at the edge of the pit and strikes an opponent that comes back over the pit."""
     r = ground_toward(me.side, stage)
     inner = stage.solids[r, 0] if me.side > 0 else stage.solids[r, 2]
     keys = go(me, inner + 0.7 * me.side, frame, stage)
@@ -204,7 +207,7 @@ def _drunk(me: Any, sober_keys: int) -> int:
 
 @inner
 def based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Plays the original's BasedAgent. It never jumps in even frames, including frame 0."""
+    """Plays the original game's BasedAgent, which never jumps in even frames, including frame 0."""
     keys = 0
     if abs(me.x) > BASED_TURNS_BACK:
         keys |= rules.LEFT if me.x > 0 else rules.RIGHT

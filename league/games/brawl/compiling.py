@@ -1,4 +1,4 @@
-"""Compiles the functions of the step, and loads their machine code into a process.
+"""Compiles the functions that play the game's steps, and loads their machine code into a process.
 
 A process that compiles keeps 150 MB of memory for the compiler until it ends. Therefore, processes
 load the machine code from Numba's cache on disk. If the cache doesn't have the code, a short-lived
@@ -44,11 +44,11 @@ def cached(function: Callable[..., None]) -> Any:
 
 
 def load(calls: Mapping[Any, tuple[Any, ...]]) -> None:
-    """Loads the machine code of functions for calls with these arguments.
+    """Loads the machine code of the functions in `calls`, for calls with the arguments given there.
 
-    The first call of a function would load the code too. But it would first load everything that
-    Numba needs for compiling, which takes a second and 25 MB. If several processes need the same
-    missing code at once, the code is compiled only once.
+    The first call of a function would load the code too. But this call would first load everything
+    that Numba needs for compiling, which takes a second and 25 MB. If several processes need the
+    same missing code at once, the code is compiled only once.
 
     Args:
         calls: arguments by function. The functions are made by `cached` and are attributes of their

@@ -1,9 +1,9 @@
 """Turns a player's keys into its next state and velocity: the state machine.
 
-The function of the current state runs first (`_decide`). It changes the velocity, and returns the
-next state, or `_SAME` if the state does not change. Then pending hits change the velocity, and the
-player enters the next state. The order of the checks within a state, and the values that are lost
-when the state changes, are as in the original.
+The function of the current state runs first (`_decide`). This function changes the velocity, and
+returns the next state, or `_SAME` if the state does not change. Then pending hits change the
+velocity, and the player enters the next state. The order of the checks within a state, and the
+values that are lost when the state changes, are as in the original game (UTMIST's).
 
 `player` and `opponent` are records of layout.PLAYER, `tables` is a record of moves.TABLES, and
 `stats` is the player's record of layout.STATS_ROW.
@@ -105,8 +105,8 @@ def _last_way(player: Any) -> int:
 def _face(player: Any, direction: int, stage: Any) -> None:
     """Turns the player at once in the direction of the keys.
 
-    If the direction is 0, the player turns left, as in the original. Under the fair rules, the
-    player then does not turn.
+    If the direction is 0, the player turns left, as in the original game. Under the fair rules
+    (docs/game.md), a player without a direction does not turn.
     """
     if direction != 0:
         player.facing = direction
@@ -146,7 +146,9 @@ def _copy_counts(player: Any, source: int, target: int) -> None:
 
 @inner
 def _counter(state: int) -> int:
-    """Returns the index of a state's counters of jumps and recoveries, or -1 without counters."""
+    """Returns the index of a state's counters of jumps and recoveries, or -1 for a state without
+    counters.
+    """
     if state == rules.IN_AIR:
         return _AIR
     if state == rules.AIR_TURNAROUND:
@@ -317,7 +319,7 @@ def _run_for_a_time(player: Any, speed: float, then: int) -> int:
 
 @inner
 def _fly_on(player: Any, source: int) -> int:
-    """Continues in the air with the jumps and recoveries that the counter `source` has left."""
+    """Continues in the air with the remaining jumps and recoveries in the counter `source`."""
     if player.jumps[source] != _UNKNOWN:
         _copy_counts(player, source, _AIR)
         player.jump_waits[0] = 0

@@ -59,8 +59,8 @@ def _act(
     """Lets both seats turn their keys into states and speeds, and hit each other.
 
     Seat 0 acts first, and its hit takes effect at once. So if both players would hit in the same
-    frame, only seat 0's hit counts. Under the fair rules, hits take effect after both seats have
-    acted.
+    frame, only seat 0's hit counts. Under the fair rules (docs/game.md), hits take effect after
+    both seats have acted.
     """
     if stage.is_fair:
         player_0.hurt_x, player_0.hurt_y = player_0.x, player_0.y

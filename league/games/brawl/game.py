@@ -34,11 +34,11 @@ class BrawlGame(BatchedGame):
     Args:
         num_matches: matches that step together.
         stage: a name in `stage.STAGES`.
-        rules: "ai2" for the original's rules, or "fair" (docs/game.md).
-        variation: 0 to 1, how much every match differs from the original (variation.py).
-        loop: "run_match" for the loop of the original's tournament, or "env.step" for its training
-            loop.
-        off_stage_starts: 0 to 1, the probability that a player begins off the grounds
+        rules: "ai2" for the rules of the original game (UTMIST's), or "fair" (docs/game.md).
+        variation: 0 to 1, how much every match differs from the original game (variation.py).
+        loop: "run_match" for the loop of the original game's tournament, or "env.step" for the loop
+            of its training.
+        off_stage_starts: 0 to 1, the probability that a player begins off the stage's grounds
             (variation.py).
         max_frames: time limit in frames. None means 90 s.
         threads: number of threads that share the rows of a step. It doesn't change results. The
@@ -128,8 +128,8 @@ class BrawlGame(BatchedGame):
         return np.zeros((self.num_matches, 2), layout.PLAN)
 
     def _scratch(self) -> tuple[NDArray, ...] | None:
-        """Returns the planners' plans, and memory for the copies of a match in which planners try
-        their plans. Returns None if no planner has played.
+        """Returns the plans of the planners (bots that search), and memory for the copies of a
+        match in which planners try their plans. Returns None if no planner has played.
         """
         if self._plans_N2 is None:
             return None

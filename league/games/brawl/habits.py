@@ -27,14 +27,16 @@ from league.games.brawl.tactics import (
 )
 
 CAMPS: Final = (2.5, 6.5)
-"""Smallest and largest distance of a camp from the middle of the stage, in units."""
+"""Smallest and largest distance of a camp (a bot's waiting place) from the stage's middle, in
+units.
+"""
 ON_PLATFORM: Final = 0.35
 """Share of matches in which the camp is the moving platform."""
 _HABIT_SALT: Final = 1 << 40
 (CAMP, SIDE, MOVES_CAMP, STAYS, DODGES, REACH, FAVOURITE, DISTANCE) = range(8)
 (HOPS, FETCHES, HUNTS_ARMED, SLOWNESS, READINESS, FOLLOWS, WAITS, COMES_IN) = range(8, 16)
 _WORTH: Final = 16
-"""Number of the habit that weighs move type 0. Move type m has the habit `_WORTH + m`."""
+"""Number of the habit that weighs move type 0. The habit `_WORTH + m` weighs move type m."""
 
 
 @inner
@@ -210,7 +212,7 @@ def _keys_of(move: int, dx: float) -> int:
 
 @inner
 def _thrust(me: Any, opponent: Any, match: Any, stage: Any) -> int:
-    """Returns the keys of the best attack that will hit, or 0 if no attack will.
+    """Returns the keys of the best attack that will hit, or 0 if no attack will hit.
 
     An attack's value is its damage divided by its frames, weighted by the habit for the move.
     """

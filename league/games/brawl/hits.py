@@ -28,17 +28,17 @@ def _in_rectangle(
 def capsules_meet(
     x: float, y: float, w: float, h: float, u: float, v: float, other_w: float, other_h: float
 ) -> bool:
-    """Returns whether two capsules overlap by the original's test.
+    """Returns whether two capsules overlap by the original game's test.
 
-    A capsule consists of two circles and the rectangle between them. The original truncates the
-    rectangle's corners and size to whole units, so most rectangles shrink to a point. The point may
-    lie outside the capsule. So some hits happen only in this test.
+    A capsule consists of two circles and the rectangle between them. The original game truncates
+    the rectangle's corners and size to whole units, so most rectangles shrink to a point. The point
+    may lie outside the capsule, so this test also finds some overlaps that don't exist.
 
     Args:
         x, y: middle of the first capsule, in units.
-        w, h: its width and height.
+        w, h: the first capsule's width and height.
         u, v: middle of the second capsule.
-        other_w, other_h: its width and height.
+        other_w, other_h: the second capsule's width and height.
     """
     r, other_r = min(w, h) / 2.0, min(other_w, other_h) / 2.0
     ax, ay = w / 2.0 - r, h / 2.0 - r  # from the middle to a circle's middle
@@ -108,8 +108,8 @@ def touches(player: Any, x: float, y: float, w: float, h: float, stage: Any) -> 
 def is_open(victim: Any, stage: Any) -> bool:
     """Returns whether the victim can be hit. A dodging victim can't.
 
-    As in the original, a knocked-out player can be hit. Seat 0 acts first, so a hit by seat 1 is
-    checked against seat 0's new state. Under the fair rules (docs/game.md), a hit is checked
+    As in the original game, a knocked-out player can be hit. Seat 0 acts first, so a hit by seat 1
+    is checked against seat 0's new state. Under the fair rules (docs/game.md), a hit is checked
     against the victim's state at the start of the frame, and a knocked-out player can't be hit.
     """
     if stage.is_fair:
@@ -136,7 +136,7 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
 
     Args:
         damage: X, the victim's damage including this hit.
-        fixed: the cast's fixed force.
+        fixed: the fixed force of the cast (a part of the attack).
         variable: the cast's force that grows with the damage.
     """
     return rules.FORCE_TO_SPEED * (fixed + variable * (damage / 70.0 + damage * damage / 12000.0))
@@ -144,7 +144,7 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
 
 @inner
 def strike(attacker: Any, victim: Any, power: Any, cast: Any, pulls: bool) -> None:
-    """Records a hit on the victim, which `land` applies later. Each power, a part of an attack,
+    """Records a hit on the victim, which `land` applies later. Each power (a part of the attack)
     strikes only once. If `pulls` is true, the attack pulls the victim, and the hit has no
     knockback.
     """

@@ -19,7 +19,7 @@ from league.games.brawl.weapons import SPAWNERS
 
 VELOCITY_SCALE: Final = 12.0
 MOST_SPEED: Final = 10.0
-"""Larger speeds are shown as this speed, as in the original."""
+"""Larger speeds are shown as this speed, as in the original game."""
 STUN_SCALE: Final = 17.0
 _RANDOM: Final = 1
 """The type that every weapon on a spawner shows. A dropped weapon shows its type plus 1."""

@@ -1,11 +1,11 @@
 """Moves bodies that collide with the two grounds and the platform, frame by frame.
 
-The original leaves this to the physics engine Chipmunk (pymunk 6.2.1). This module follows
-Chipmunk's method for bodies that don't rotate, in the order of the function cpSpaceStep. Bodies
-move first. Then an impulse at each contact stops the motion into the other body, and a friction
-impulse acts along the surface. If a body overlaps another by more than SLOP, its bias velocity
-removes a share of the overlap in the next frame. As a result, a body that lands sinks in a little
-and rests there.
+The original game leaves this work to the physics engine Chipmunk (pymunk 6.2.1). This module
+follows Chipmunk's method for bodies that don't rotate, in the order of the function cpSpaceStep.
+Bodies move first. Then an impulse at each contact stops the motion into the other body, and a
+friction impulse acts along the surface. If a body overlaps another by more than SLOP, its bias
+velocity removes a share of the overlap in the next frame. As a result, a body that lands sinks in a
+little and rests there.
 
 If a body touches a ground and the platform, the contact that is solved last prevails. Chipmunk
 finds contacts with a binary tree, whose leaves are fat boxes (somewhat larger than the bodies). A
@@ -226,7 +226,7 @@ def _growth(box: Any, other: Any) -> float:
 
 @inner
 def _insert_leaf(match: Any, number: int) -> None:
-    """Inserts a leaf to the left of the other leaf whose box grows less."""
+    """Inserts a leaf to the left of the leaf whose box has to grow less to contain it."""
     order, box = match.order, match.boxes[number]
     first = order[1] if order[0] == number else order[0]
     second = order[1] if order[2] == number else order[2]

@@ -1,11 +1,12 @@
-"""Plays the planners. They search in the game itself, so their strength doesn't depend on training.
+"""Plays the planners, bots that search in the game itself. Their strength needs no training.
 
 A planner decides every `DECISION` frames. It tries several plans in copies of the match, and
-follows the plan with the largest value. The plans are its last plan, the play of the bot `based`,
-and random plans. A random plan holds random keys for a few decisions, and then `based` continues.
+follows the plan with the largest value. The plans are its previous plan, the play of the bot
+`based`, and random plans. A random plan holds random keys for a few decisions, and then `based`
+continues.
 
 A planner does not know how its opponent plays, so a plan's value is the sum over two rollouts,
-against `constant` and against `aggressive`. A planner knows the whole state of the match, but not
+against the bots `constant` and `aggressive`. A planner knows the whole state of the match, but not
 the future, because the copies draw other random numbers.
 
 Sources: A. V. Rao, "A survey of numerical methods for optimal control" (2009) describes random
@@ -67,8 +68,8 @@ def _drawn(table: Any, player: Any) -> int:
 
 @inner
 def _draw_plan(plan: Any, player: Any) -> None:
-    """Draws a plan from the player's random stream: keys for 1 to PLAN_PARTS decisions. After these
-    decisions `based` plays.
+    """Draws a plan from the player's random stream: keys for 1 to PLAN_PARTS decisions, after which
+    the bot `based` plays.
     """
     plan.parts = 1 + int(share(player) * PLAN_PARTS)
     for part in range(plan.parts):

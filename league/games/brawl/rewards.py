@@ -1,6 +1,6 @@
 """Names the reward terms, and defines the presets that weigh them.
 
-A reward is `reward_terms_N2K @ weights_K`, so training and logs use the same numbers.
+A reward is `reward_terms_N2K @ weights_K`.
 """
 
 from __future__ import annotations

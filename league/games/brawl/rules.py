@@ -2,7 +2,7 @@
 
 Lengths are in units (u), times in s, speeds in u/s, and y points down. A constant whose name ends
 in PER_FRAME is the change of a speed in a frame, which lasts DT seconds. All constants have the
-original's values (docs/game.md).
+values of the original game, UTMIST's (docs/game.md).
 """
 
 from __future__ import annotations

@@ -17,7 +17,9 @@ from league.games.brawl import layout
 from league.games.brawl.rules import DT
 
 SLOWEST: Final = 0.03
-"""Speed that is added to the platform's speed, in u/s, so that the platform reaches its turn."""
+"""Speed that is added to the platform's speed, in u/s, so that the platform reaches its turning
+point.
+"""
 TURNS_WITHIN: Final = 0.1
 """Distance from a waypoint at which the platform turns, in units."""
 
@@ -30,8 +32,9 @@ def _platform_path(
     The platform begins in the middle and moves toward `end`. Its speed is sin(π·progress) + SLOWEST
     u/s, where progress is the fraction of the way between the waypoints. With the loop `env.step`,
     the platform stops for a frame when it turns. The loop `run_match` updates the platform's speed
-    twice a frame, so the platform turns at once. The original integrates the speed in the same way.
-    After P frames, its platform is back at the start to within 4e-6 units.
+    twice a frame, so the platform turns at once. The original game (UTMIST's) integrates the speed
+    in the same way. After P frames, the original's platform is back at the start to within 4e-6
+    units.
     """
     stops = loop == "env.step"
     length = math.dist(start, end)

@@ -97,7 +97,7 @@ def is_in_reach(me: Any, opponent: Any) -> bool:
 
 @inner
 def blow(me: Any, opponent: Any, stage: Any) -> int:
-    """Returns the keys of a light attack that reaches the opponent, or 0 if no light attack does.
+    """Returns the keys of a light attack that reaches the opponent, or 0 if no attack reaches it.
 
     The attack may be a dive, a downward attack from the air. A dive also moves forward, so the bot
     doesn't dive near an edge.

@@ -1,4 +1,5 @@
-"""Varies matches a little, for training agents that don't depend on the original's details.
+"""Varies matches a little, for training agents that don't depend on details of the original game
+(UTMIST's).
 
 The seed of a match decides where the platform begins, how much friction surfaces have, and whether
 keys take effect a frame late. In every observation, errors are added to both players' positions and
@@ -81,7 +82,7 @@ def _either(match: Any) -> float:
 
 @inner
 def start_off_stage(player: Any, match: Any, stage: Any) -> None:
-    """Moves a new player off the grounds, with the stage's probability.
+    """Moves a new player off the grounds, with the probability that the stage gives.
 
     40 % of the moved players begin anywhere over the pit, 35 % over the pit close to a wall, and
     25 % outside the stage. Their positions, speeds, directions, and numbers of jumps and recoveries

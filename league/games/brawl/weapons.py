@@ -1,9 +1,10 @@
 """Spawns weapons, and lets players take and drop them.
 
 A match has six places: the right spawner, the left spawner, and four places for dropped weapons,
-the oldest first. No match needs more places. A spawner waits while a dropped weapon lies on the
-stage, so there are at most four weapons: two on the spawners and two in the hands. A weapon falls
-like a body and comes to rest on a ground or the platform. Frames count from the start of the match.
+the oldest first. No match needs more places: a spawner waits while a dropped weapon lies on the
+stage, so there are never more than four weapons, two from the spawners and two from the players'
+hands. A weapon falls like a body and comes to rest on a ground or the platform. Frames count from
+the start of the match.
 """
 
 from __future__ import annotations

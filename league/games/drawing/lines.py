@@ -12,7 +12,7 @@ _NOT_LISTED = ("game", "frame", "max_frames", "seats", "ended")
 
 @dataclass(frozen=True)
 class Line:
-    """Holds a line of text. `seat` is the seat that it describes, if any. `mono` asks for a
+    """Holds a line of text. `seat` is the seat that the line describes, if any. `mono` asks for a
     fixed-width font.
     """
 

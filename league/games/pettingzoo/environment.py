@@ -32,14 +32,14 @@ _LONGEST = 20_000
 
 
 def build(argument: str, options: Mapping[str, Any]) -> Any:
-    """Makes an environment, with `render_mode="ansi"` if it supports that.
+    """Makes an environment, with `render_mode="ansi"` if the environment supports this mode.
 
     Args:
         argument: `MODULE` or `MODULE:FACTORY`.
         options: the factory's options.
 
     Raises:
-        ConfigError: it can't be made.
+        ConfigError: the environment can't be made.
     """
     module_name, _, attribute = argument.partition(":")
     try:
@@ -86,7 +86,7 @@ class Face:
     the environment's actions.
 
     The two seats may have spaces of different sizes. `action_size` and `view_size` are the larger
-    of their sizes.
+    of the two seats' sizes.
 
     Raises:
         ConfigError: the environment doesn't have two agents, or its spaces aren't supported.
@@ -119,8 +119,8 @@ class Face:
     def write(self, seat: int, observation: Any, out_W: NDArray[np.float32]) -> None:
         """Writes an observation as numbers in [-1, 1].
 
-        Numbers with bounds are scaled by the bounds, and the others by tanh. Values outside the
-        bounds are clipped, and counted for `clipped`.
+        Numbers with bounds are scaled by the bounds, and numbers without bounds by tanh. Values
+        outside the bounds are clipped, and counted for `clipped`.
 
         Args:
             seat: 0 or 1.
@@ -173,7 +173,7 @@ class Face:
             bool[A]. Without a mask all choices are legal.
 
         Raises:
-            ValueError: the mask does not fit, or it allows nothing.
+            ValueError: the mask does not fit, or it allows no choice.
         """
         legal_A, size = np.zeros(self.action_size, np.bool_), self._sizes[seat]
         mask = observation.get("action_mask") if isinstance(observation, dict) else None
@@ -274,8 +274,8 @@ class Seats(ABC):
     """Plays an environment from two seats. Errors of the environment pass through.
 
     Attributes:
-        observations, infos: the latest values by seat. After its agent has left the match, a seat
-            keeps its last values.
+        observations, infos: the latest values by seat. After a seat's agent has left the match, the
+            seat keeps its last values.
         acting: whether each seat has to act next. After the match both are False.
         rewards: rewards of the last step, by seat.
     """

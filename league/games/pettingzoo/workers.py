@@ -20,8 +20,8 @@ from league.games.pettingzoo.environment import Face, Seats, board_text, build, 
 from league.games.seen import match_seed, seen_type
 
 Answer = tuple[bytes, dict[int, str]]
-"""A record of `seen_type` for each row, and the reason for each failed row. The records of failed
-rows must be ignored.
+"""A record of `seen_type` for each row (match), and for each failed row the reason. The records of
+failed rows must be ignored.
 """
 
 Seen = dict[str, NDArray[Any]]
@@ -29,9 +29,9 @@ Seen = dict[str, NDArray[Any]]
 
 
 class Worker:
-    """Holds an environment for each match that it plays. A match is identified by its row in the
-    game's arrays. If a call of an environment takes longer than `step_seconds`, SIGALRM ends the
-    process. 0 means no limit.
+    """Holds an environment for each match that this process plays. A match is identified by its row
+    in the game's arrays. If a call of an environment takes longer than `step_seconds`, SIGALRM ends
+    the process. 0 means no limit.
     """
 
     def __init__(self, argument: str, options: Mapping[str, Any], step_seconds: float) -> None:
@@ -43,7 +43,7 @@ class Worker:
         self._legal_2A: dict[int, NDArray[np.bool_]] = {}
 
     def begin(self, rows: list[int], seeds: list[int], played: list[bytes]) -> Answer:
-        """Begins matches. To continue a saved match, it plays the match's earlier actions again."""
+        """Begins matches. To continue a saved match, its earlier actions are played again."""
 
         def begin_one(row: int, index: int, seen: Seen) -> None:
             if row not in self._seats:
@@ -129,7 +129,7 @@ class Worker:
         return np.frombuffer(content, np.uint8).reshape(-1, 2, self._face.action_size)
 
     def _limit_call(self) -> None:
-        """Gives an environment `step_seconds` from now. After that SIGALRM ends the process."""
+        """Gives an environment `step_seconds` from now. After this, SIGALRM ends the process."""
         signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
 
     def _decoded(self, actions_2A: NDArray[np.uint8]) -> list[Any]:

@@ -38,9 +38,9 @@ PRESETS = {"dense": {"faint": 0.5, "damage": 0.25, "win": 1.0}, "sparse": {"win"
 class ShowdownGame(HostedGame):
     """Plays N battles of a format.
 
-    The observation of a seat has two parts (`GameSpec`). The own part shows whether the seat has to
-    choose (1 number), its legal choices, the field and its team. The rest shows the revealed part
-    of the opponent's team.
+    The observation of a seat has two parts. The own part (about the seat itself) shows whether the
+    seat has to choose (1 number), its legal choices, the field and its team. The rest shows the
+    revealed part of the opponent's team.
 
     Args:
         num_matches: battles that step together.
@@ -109,8 +109,8 @@ class ShowdownGame(HostedGame):
         self.final_observations_N2O[:] = self.observations_N2O
 
     def request(self, verb: str, rows: list[int]) -> tuple[Any, ...]:
-        """Returns the arguments of a request that follow `rows`, including the bots' indices. The
-        worker needs these indices because it plays the bots.
+        """Returns a worker request's arguments after `rows`, including the indices of the bots that
+        the worker plays.
         """
         return *super().request(verb, rows), self.bots_N2[rows].tolist()
 
@@ -138,7 +138,7 @@ class ShowdownGame(HostedGame):
         super().play_frame(actions_N2A)
 
     def count(self, rows: NDArray[np.intp]) -> None:
-        """Adds a round's reward terms and stats, from the teams before and after it."""
+        """Adds a round's reward terms and stats, from the teams before and after the round."""
         then, now = self._before_N[rows], self._seen_N[rows]
         chosen_R2 = now["choices"]
         self._actions_N2A[rows] = np.arange(self.spec.action_size) == chosen_R2[:, :, None]
@@ -162,7 +162,7 @@ class ShowdownGame(HostedGame):
         return self._frame("log", match, int(self.frames_N[match]))
 
     def final_frame(self, match: int) -> dict[str, Any]:
-        """Returns the row's previous battle, from start to end."""
+        """Returns the previous battle of a row, from start to end."""
         return {**self._frame("last", match, int(self.final_frames_N[match])), "ended": True}
 
     def _frame(self, verb: str, match: int, frame: int) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Kind(ABC, Generic[Followed]):
         """
 
     def words(self, battle: Followed, action: int) -> str:
-        """Returns a choice as a command of Showdown, or "default" if it can't be made."""
+        """Returns a choice as a command of Showdown, or "default" if the choice can't be made."""
         try:
             return self.order(battle, action).removeprefix("/choose ")
         except ValueError:

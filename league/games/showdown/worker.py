@@ -21,8 +21,8 @@ from league.games.showdown.observation import Writer, own_team
 from league.games.showdown.simulator import Simulator
 
 Answer = tuple[bytes, dict[int, str]]
-"""A record of `seen_type` for each row, and the reason for each failed row. The records of failed
-rows must be ignored.
+"""A record of `seen_type` for each row (match), and for each failed row the reason. The records of
+failed rows must be ignored.
 """
 UNREAD = AbstractBattle.MESSAGES_TO_IGNORE | {
     *("t:", "expire", "uhtmlchange", "tempnotify", "tempnotifyoff"),
@@ -150,7 +150,7 @@ class Worker:
     def begin(
         self, rows: list[int], seeds: list[int], played: list[bytes], bots: list[list[int]]
     ) -> Answer:
-        """Begins matches. To continue a saved match, it plays the match's earlier actions again."""
+        """Begins matches. To continue a saved match, its earlier actions are played again."""
         seen_R = np.zeros(len(rows), seen_type(self._kind))
         drawn = [self._drawn(seed) for seed in seeds]
         packed = [[self._teams[n] if n >= 0 else None for n in both] for both in drawn]
@@ -246,7 +246,7 @@ class Worker:
         return np.frombuffer(content, np.uint8).reshape(-1, 2, width).argmax(-1)
 
     def _limit_call(self) -> None:
-        """Gives the simulator `step_seconds` from now. After that SIGALRM ends the process."""
+        """Gives the simulator `step_seconds` from now. After this time SIGALRM ends the process."""
         signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
 
 
