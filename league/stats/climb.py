@@ -5,8 +5,8 @@ whose slope is a random walk too. The number of wins is binomial, and a draw doe
 win. The posterior is Laplace's approximation (C. E. Rasmussen and C. K. I. Williams, "Gaussian
 Processes for Machine Learning", 2006, algorithms 3.1 and 3.2, with the kernel of their equation
 6.28 for the slope). The step sizes of the two walks are unknown. So the posteriors for a small grid
-of sizes are averaged, weighted by their evidence. For a fast learner, the estimate thus relies on
-recent matches. For a slow learner, it averages over more matches.
+of step sizes are averaged, weighted by their evidence. For a fast learner, the estimate thus relies
+on recent matches. For a slow learner, it averages over more matches.
 
 Shapes: N points along the steps, G sizes of the two walks.
 """
@@ -32,8 +32,9 @@ Array = NDArray[np.float64]
 FEWEST_MATCHES = 30
 """Fewest matches from which an estimate may end a stage of a curriculum."""
 MOST_POINTS = 64
-"""Largest number of points that an estimate uses, newest first. Each snapshot has two points, its
-clean matches and the training matches after it, so the last 32 snapshots count.
+"""Largest number of points that an estimate uses, newest first. Each snapshot gives two points: its
+clean matches (both players frozen) and its learner's training matches until the next snapshot. So
+the last 32 snapshots count.
 """
 FIRST_SD, FIRST_SLOPE_SD = 2.0, 0.3
 """Standard deviations of the priors of the logit and of its slope at the first point. Both priors
@@ -114,9 +115,9 @@ def win_rate_now(
         now: the learner's present step. Snapshots with later steps don't count, because a restart
             has undone these steps.
         after: a step. Snapshots up to this step don't count.
-        least: least number of training matches. If there are fewer, they are ignored. When a
-            learner begins to meet an opponent, the short matches end first. Most of them are wins,
-            so the first results would overstate the win rate.
+        least: least number of training matches. If there are fewer, the training matches are
+            ignored. When a learner begins to meet an opponent, the short matches end first. Most
+            short matches are wins, so the first results would overstate the win rate.
 
     Returns:
         The estimate, None without matches.
@@ -150,7 +151,7 @@ def _counted(
 
 
 def win_rate_at(now: float, step_N: ArrayLike, wins_N: ArrayLike, games_N: ArrayLike) -> WinRate:
-    """Computes the posterior of a win rate at step `now` from counts at steps up to it.
+    """Computes the posterior of a win rate at step `now` from counts at steps up to `now`.
 
     Args:
         now: the present step.

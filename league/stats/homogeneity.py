@@ -1,23 +1,23 @@
-"""Finds a worker that plays a different game than the others, because of other rules or corrupted
-weights.
+"""Finds a worker that plays a different game than the other workers, because of other rules or
+corrupted weights.
 
 Matches of frozen players are repeatable, so it makes no difference which worker plays them. For any
 two players, this module compares the matches that one worker played with the matches that all other
 workers played. It compares the two sets in the order of assignment: the worker's first pair of
-matches (two seats, same seed) is compared with the others' first pair, and so on. If all workers
-play the same game, the worker's pair is as likely as the others' pair to have more points (or
-draws, or failures). So which pair has more is a fair coin toss, whatever the players' strengths,
-the seats, and the correlation of matches on a common seed.
+matches (two seats, same seed) is compared with the other workers' first pair, and so on. If all
+workers play the same game, the worker's pair is as likely as the others' pair to have more points
+(or draws, or failures). So the comparison of the two pairs is a fair coin toss, whatever the
+players' strengths, the seats, and the correlation of matches on a common seed.
 
 The fair coin is tested against a coin whose probability p is drawn from Beta(a, a). The likelihood
-ratio of the second hypothesis to the first is an e-value. With fair coins, the probability that it
-ever exceeds 10,000 during a run is at most 1 in 10,000 (Ville's inequality), so it may be checked
-at any time. Six e-values are averaged:
+ratio of the second hypothesis to the first is an e-value. With fair coins, the probability that the
+e-value ever exceeds 10,000 during a run is at most 1 in 10,000 (Ville's inequality). So the e-value
+may be checked at any time. Six e-values are averaged:
 
-- three for the points of each pair of players, with three values of a. They detect rules that
-  favour one of the two players.
+- three for the points of each pair of players, with three values of a. These three detect rules
+  that favour one of the two players.
 - one for each player's points against all opponents together, combined as a weighted mean over the
-  players. It detects corrupted weights of a player.
+  players. This e-value detects corrupted weights of a player.
 - one for draws and one for failures, over all matches.
 
 Source: Ramdas, Grünwald, Vovk and Shafer, Game-theoretic statistics and safe anytime-valid
@@ -36,8 +36,8 @@ CERTAIN = math.log(10_000.0)
 """Log of the least e-value at which a worker is certain to differ from the others."""
 LEAD = math.log(100.0)
 """A worker is certain to differ only if the evidence against it exceeds the evidence against every
-other worker by at least this. If two workers have similar evidence against them, the results don't
-show which of them is right.
+other worker by at least this difference of logs. If two workers have similar evidence against them,
+the results don't show which of them is right.
 """
 _WIDTHS = (1.0, 4.0, 16.0)
 """Values of a for the e-values of points. The coin's probability p has a standard deviation of .29,
@@ -68,7 +68,7 @@ class Suspect(NamedTuple):
 
     worker: str
     evidence: float
-    """Log of the e-value."""
+    """Log of the e-value, which measures the evidence."""
     player: str
     share: float
     """Share of the points that the player earns in `matches` matches that this worker played."""
@@ -96,7 +96,9 @@ class Suspect(NamedTuple):
 
 @dataclass(slots=True)
 class _Coin:
-    """Counts the tosses of a coin that should be fair, and the tosses that the worker won."""
+    """Counts the tosses of a coin that should be fair (comparisons without a tie), and the worker's
+    wins.
+    """
 
     ups: int = 0
     tosses: int = 0
@@ -107,7 +109,7 @@ class _Coin:
             self.tosses += 1
 
     def evidence(self, width: float) -> float:
-        """Returns the log-likelihood ratio of p ~ Beta(width, width) to a fair coin."""
+        """Returns the log-likelihood ratio of a coin with p ~ Beta(width, width) to a fair coin."""
         downs = self.tosses - self.ups
         return (
             self.tosses * math.log(2.0)
@@ -126,7 +128,7 @@ class _OfPlayer:
 
 @dataclass(slots=True)
 class _OfWorker:
-    """Collects the comparisons of a worker with the others."""
+    """Collects the comparisons of a worker with all other workers."""
 
     pairs: dict[object, _Coin] = field(default_factory=lambda: defaultdict(_Coin))
     by_width: list[float] = field(default_factory=lambda: [0.0] * len(_WIDTHS))
@@ -139,7 +141,8 @@ class _OfWorker:
 
 @dataclass(slots=True)
 class _Pair:
-    """Keeps all matches of two players in a book, and the workers that played them.
+    """Keeps all matches of two players in a book (one kind of match), and the workers that played
+    the matches.
 
     For each worker, `mine` is the position of the worker's next match to compare, and `theirs` is
     the position of the other workers' match to compare it with.
@@ -162,8 +165,8 @@ class Homogeneity:
         """Adds a pair of matches of two players.
 
         Args:
-            worker: the worker that played them.
-            book: the book.
+            worker: the worker that played the matches.
+            book: the book, which says the kind of match.
             first, second: the players, always in the same order.
             matches: the results from the first player's point of view.
         """
@@ -212,7 +215,7 @@ def found(suspects: Sequence[Suspect]) -> tuple[Suspect | None, list[Suspect]]:
     Returns:
         The worker that certainly differs, or None, and a list. The list is filled if several
         workers certainly differ but the results don't show which of them is right, as with only two
-        workers. It then has all of these workers.
+        workers. The list then has all of these workers.
     """
     certain = [suspect for suspect in suspects if suspect.evidence >= CERTAIN]
     if certain and suspects[0].evidence - suspects[1].evidence >= LEAD:
@@ -255,7 +258,9 @@ def _suspect(worker: str, of: _OfWorker) -> Suspect:
 
 
 def _log_weight(rank: int) -> float:
-    """Returns the log weight of the player with this rank. All weights sum to less than 1."""
+    """Returns the log weight of a player by its rank in the order of first matches. All weights sum
+    to less than 1.
+    """
     return -math.log(2.0 * _FEW if rank <= _FEW else 2.0 * rank * (rank + 1) / (_FEW + 1))
 
 

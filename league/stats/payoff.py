@@ -1,5 +1,5 @@
-"""Counts a book's results (of one kind of match) by pair of players. The counts depend only on the
-results.
+"""Counts the results of a book (all matches of one kind) by pair of players. The counts depend only
+on the results.
 
 In games with payoffs, players are compared by their mean payoff, in units of a stake. The stake is
 about the mean size of the payments (`Stakes.stake`). A match that pays x is worth ½ + x / (2 ·
@@ -21,18 +21,20 @@ from league.metrics import Measured
 from league.players import PayoffCell
 
 MOST_STATS = 64
-"""Largest number of statistics that a table sums. A result may hold this many for each seat."""
+"""Largest number of statistics that a table sums. A result may hold this many statistics for each
+seat.
+"""
 FEW = 50
-"""A pair's mean payment may raise the stake. For this mean, `FEW` matches with payment 0 are added
-to the pair's matches.
+"""A pair's mean payment may raise the stake (about the mean size of all payments). For the pair's
+mean, `FEW` matches with payment 0 are added to the pair's matches.
 """
 LEAST_SQUARES = 1e-200
 """If the sum of the squared payments is below this, all payments count as 0, because floats would
 lose them.
 """
 USUAL = 10
-"""To compute the mean square of a pair's payments, this many matches with the book's mean square
-are added to the pair's matches.
+"""To compute the mean square of a pair's payments, this many matches with the mean square of all
+matches are added to the pair's matches.
 """
 
 
@@ -70,8 +72,8 @@ NO_GAMES = Counts()
 
 @dataclass(slots=True)
 class Stakes:
-    """Describes the payments of a book's matches, by sums over all matches and by the largest mean
-    payment between two players.
+    """Describes the payments in all matches of one kind, by sums over all matches and by the
+    largest mean payment between two players.
     """
 
     games: int = 0
@@ -82,7 +84,7 @@ class Stakes:
 
     @classmethod
     def of(cls, cells: Iterable[PayoffCell | Counts]) -> Stakes:
-        """Returns the stakes over the matches of these pairs of players."""
+        """Returns the `Stakes` of the matches of these pairs of players."""
         stakes = cls()
         for cell in cells:
             stakes.add(cell, cell.games, cell.wins + cell.losses, cell.staked, cell.squares)
@@ -141,8 +143,8 @@ class Stakes:
 
         The interval adds z² imaginary matches to the pair's matches, where z is the normal quantile
         (Agresti and Coull). The imaginary matches pay 0 on average, and the mean of their squared
-        payments equals the mean of all squared payments in the book. So the interval stays wide if
-        there are few matches that all paid the same.
+        payments equals the mean of all squared payments. So the interval stays wide if there are
+        few matches that all paid the same.
 
         Args:
             cell: the pair's counts.
@@ -179,7 +181,7 @@ def paid_each(cells: Collection[PayoffCell]) -> dict[str, float]:
 class PayoffTable:
     """Counts matches by ordered pair of players. A row has a player's results, from its point of
     view, against each opponent (column). Each match is in two rows, so a row can be read without
-    searching the others.
+    searching the other rows.
     """
 
     def __init__(self) -> None:
@@ -207,7 +209,7 @@ class PayoffTable:
         Args:
             row, column: names of the player for whom the match is counted, and of its opponent.
             outcome: outcome of the player `row`: 1, ½ or 0.
-            paid: payment to `row`, negative if it paid.
+            paid: payment to `row`, negative if `row` paid.
         """
         counts = self._rows[row].get(column)
         if counts is None:

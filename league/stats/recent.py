@@ -1,5 +1,5 @@
 """Weights a learner's results by their age, because the learner changes and old results say little
-about it.
+about its present strength.
 
 A match of a learner against an opponent counts for
 
@@ -11,8 +11,8 @@ game, also forgets old matches.
 
 A snapshot's neighbours in its lineage are similar to it. A match against a neighbour that is d
 steps away counts for e^(−d/r) of a match against the snapshot itself, with r = 200,000 steps. All
-neighbours together count for at most 30 matches, so they never outweigh the matches against the
-snapshot.
+neighbours together count for at most 30 matches, so they can't outweigh a long series of matches
+against the snapshot itself.
 
 docs/league.md has measurements from a run of `laptop` and from simulated learners.
 
@@ -90,8 +90,8 @@ class RecentScores:
             self._steps[learner] = step
 
     def add_stake(self, margin: float) -> None:
-        """Adds the absolute value of a match's margin to the mean that sets the stake. The caller
-        adds each match once, even if both players learn.
+        """Adds the absolute value of a match's margin to the mean size of margins, the stake. The
+        caller adds each match once, even if both players learn.
         """
         if margin:
             self._stakes += abs(margin)

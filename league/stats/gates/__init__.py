@@ -1,11 +1,11 @@
-"""Provides gates, which are sequential tests that stop as soon as the results decide.
+"""Provides gates, sequential tests of a player that stop as soon as the results decide.
 
 gate = Gate(test=BernoulliTest(p0=0.55, p1=0.65))
 gate = gate.take(settled(matches))               # in assignment order, up to the oldest open lease
 gate.verdict                                     # Verdict.CONTINUE, ACCEPT or REJECT
 certify(gate, subject, seeds).to_json()          # the decision and its evidence
 
-`docs/gates.md` says when to use which test. A verdict depends on nothing but the counts.
+`docs/gates.md` says when to use which test. A verdict depends on nothing but the counts of results.
 """
 # ruff: noqa: F401
 

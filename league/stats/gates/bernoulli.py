@@ -1,7 +1,8 @@
-"""Implements Wald's sequential probability ratio test on a share of points. It suits large
+"""Implements Wald's sequential probability ratio test on a share of points. The test suits large
 differences in strength.
 
-It also provides the parts that all tests share: counts of results, error rates and their bounds.
+This module also provides the parts that all tests share: counts of results, error rates and their
+bounds.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def points(counts: Counts) -> float:
 
 
 def mean_score(counts: Counts) -> float:
-    """Returns the share of the points, NaN without results."""
+    """Returns the share of the possible points that the results give, NaN without results."""
     return points(counts) / sum(counts) if any(counts) else math.nan
 
 
@@ -84,10 +85,10 @@ class Risks:
     """Sets the error rates of a test, and so the bounds on its log-likelihood ratio.
 
     `alpha` is the probability that the test accepts a candidate that is only as strong as the null
-    hypothesis says. `beta` is the probability that it rejects a candidate that is as strong as the
-    alternative says. The true rates α', β' satisfy α' <= α/(1 − β), β' <= β/(1 − α) and
-    α' + β' <= α + β. Source: A. Wald, "Sequential tests of statistical hypotheses", Annals of
-    Mathematical Statistics 16 (1945).
+    hypothesis says. `beta` is the probability that the test rejects a candidate that is as strong
+    as the alternative hypothesis says. The true rates α', β' satisfy α' <= α/(1 − β), β' <= β/(1 −
+    α) and α' + β' <= α + β. Source: A. Wald, "Sequential tests of statistical hypotheses", Annals
+    of Mathematical Statistics 16 (1945).
     """
 
     alpha: float = 0.05
@@ -112,12 +113,16 @@ class Risks:
 
     @property
     def lower(self) -> float:
-        """Returns ln(β/(1 − α)), −2.9444 at 5 %. The test rejects at or below it."""
+        """Returns ln(β/(1 − α)), −2.9444 for error rates of 5 %. At or below this value the test
+        rejects.
+        """
         return math.log(self.beta / (1.0 - self.alpha))
 
     @property
     def upper(self) -> float:
-        """Returns ln((1 − β)/α), 2.9444 at 5 %. The test accepts at or above it."""
+        """Returns ln((1 − β)/α), 2.9444 for error rates of 5 %. At or above this value the test
+        accepts.
+        """
         return math.log((1.0 - self.beta) / self.alpha)
 
 
@@ -129,9 +134,9 @@ class BernoulliTest:
     **draw adds half of each**: it counts as half a win and half a loss. That is sound for any share
     of draws. A result x of 0, ½ or 1 multiplies the likelihood ratio by (p1/p0)^x ((1 − p1)/(1 −
     p0))^(1 − x). This factor is convex in x, so between 0 and 1 it is at most the straight line
-    through its values at x = 0 and x = 1. The line is 1 at x = p0 and less at a smaller x. So under
-    every distribution with a mean of at most p0 the ratio is a non-negative supermartingale. It
-    reaches the bound (1 − β)/α with a probability of at most α/(1 − β) (Ville 1939). The inverse
+    through its values at x = 0 and x = 1. The line is 1 at x = p0 and below 1 at a smaller x. So
+    under every distribution with a mean of at most p0 the ratio is a non-negative supermartingale.
+    It reaches the bound (1 − β)/α with a probability of at most α/(1 − β) (Ville 1939). The inverse
     ratio has the same property under a mean of p1 or more. Draws make tests longer and errors
     rarer.
 
@@ -161,7 +166,7 @@ class BernoulliTest:
 
     @property
     def values(self) -> tuple[float, float]:
-        """Returns the two hypotheses in the test's own unit."""
+        """Returns the two hypotheses, `p0` and `p1`."""
         return self.p0, self.p1
 
     @property
@@ -171,7 +176,7 @@ class BernoulliTest:
 
     @property
     def loss(self) -> float:
-        """Returns the amount that a loss adds, below 0."""
+        """Returns the amount, below 0, that a loss adds to the log-likelihood ratio."""
         return math.log((1.0 - self.p1) / (1.0 - self.p0))
 
     def llr(self, counts: Counts) -> float:
@@ -180,8 +185,8 @@ class BernoulliTest:
         return (wins + draws / 2) * self.win + (losses + draws / 2) * self.loss
 
     def score(self, value: float) -> float:
-        """Converts a hypothesis' value to a score. It returns the value itself, because this test's
-        hypotheses are scores.
+        """Converts a hypothesis' value to a score. The score is the value itself, because this
+        test's hypotheses are scores.
 
         Raises:
             InvalidInput: the value is not between 0 and 1.

@@ -9,7 +9,7 @@ from league.stats.gates.bernoulli import BernoulliTest, Counts, Risks, mean_scor
 from league.stats.gates.multinomial import MultinomialTest
 
 EDGE = 1e-6
-"""Scores are searched from EDGE to 1 − EDGE."""
+"""The search for a score covers EDGE to 1 − EDGE."""
 OVERSHOOT = 0.583
 """Mean overshoot: how far beyond a bound a random walk ends, in standard deviations of a step."""
 LEVEL = 1e-7
@@ -17,8 +17,8 @@ LEVEL = 1e-7
 value times its variance.
 """
 ENDED = 3.0
-"""When a walk's standard deviation is this many times the distance between the bounds, all but
-10^-19 of walks have ended.
+"""When a walk's standard deviation is this many times the distance between the bounds, all but a
+share of 10^-19 of the walks have ended.
 """
 TURNS = 20
 """Number of reflections in the series of `worse_outcome`. For a walk that has not reached `ENDED`,
@@ -28,7 +28,7 @@ further reflections do not matter.
 
 @dataclass(frozen=True)
 class Forecast:
-    """Gives the probability that a test accepts, and its mean number of results."""
+    """Gives the probability that a test accepts, and the mean number of results that it takes."""
 
     accepted: float
     results: float
@@ -40,10 +40,10 @@ def forecast(
     """Forecasts how a new test will end.
 
     A Brownian motion with drift μ and variance σ² reaches the upper bound B before the lower bound
-    A with probability (1 − e^(hA))/(e^(hB) − e^(hA)), h = −2μ/σ². It takes E(S)/μ results on
-    average, where S is the log-likelihood ratio at the end. Both bounds are moved outwards by the
-    mean overshoot of a random walk (Siegmund, "Sequential Analysis", 1985). Without this shift, the
-    forecast number of matches for a gate with p0 = .65 and p1 = .75 would be 7 % too small.
+    A with probability (1 − e^(hA))/(e^(hB) − e^(hA)), h = −2μ/σ². The motion takes E(S)/μ results
+    on average, where S is the log-likelihood ratio at the end. Both bounds are moved outwards by
+    the mean overshoot of a random walk (Siegmund, "Sequential Analysis", 1985). Without this shift,
+    the forecast number of matches for a test with p0 = .65 and p1 = .75 would be 7 % too small.
 
     Args:
         score: the candidate's true score.
@@ -93,11 +93,11 @@ def estimate(
 ) -> Estimate | None:
     """Estimates the candidate's score from a test that stopped.
 
-    A test that stops as soon as its ratio is high tends to stop on good luck. So the mean of its
-    results is too high after an acceptance and too low after a rejection. This function orders the
-    outcomes of the test by when and where it stopped (`worse_outcome`). If the log-likelihood ratio
-    is beyond a bound, it is moved back to the bound, and the number of results is reduced in
-    proportion.
+    A test that stops as soon as its likelihood ratio is high tends to stop on good luck. So the
+    mean of the test's results is too high after an acceptance and too low after a rejection. This
+    function orders the outcomes of the test by when and where it stopped (`worse_outcome`). If the
+    log-likelihood ratio is beyond a bound, the ratio is moved back to the bound, and the number of
+    results is reduced in proportion.
 
     Args:
         confidence: probability that the interval covers the score.

@@ -1,4 +1,6 @@
-"""Counts results in the order of assignment until a test decides, and certifies the decision."""
+"""Counts results in the order in which matches were assigned until a test decides, and certifies
+the decision.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,13 @@ WARNING: Final = (
     "no rating. Rate from a number of matches that was fixed before."
 )
 TOLERANCE = 1e-6
-"""Largest difference between a certificate's figures and the figures computed from its counts. The
-difference is relative for figures above 1.
+"""Largest allowed difference between a certificate's figures and the figures computed from the
+certificate's counts. The difference is relative for figures above 1.
 """
 
 
 class Verdict(Enum):
-    """Names the decision of a gate after the results so far."""
+    """Names the decision of a gate (a sequential test) after the results so far."""
 
     ACCEPT = "accept"
     REJECT = "reject"
@@ -74,14 +76,12 @@ class Gate:
 
     @property
     def paired(self) -> bool:
-        """Returns whether the gate counts pairs of matches on a common seed, a match from each
-        seat.
-        """
+        """Returns whether a result is a pair of matches on a common seed, with swapped seats."""
         return self.test.cells == 5
 
     @property
     def results(self) -> int:
-        """Returns how many matches or pairs are counted."""
+        """Returns how many results (matches or pairs) are counted."""
         return sum(self.counts)
 
     @property
@@ -141,16 +141,16 @@ class Gate:
 
 @dataclass(frozen=True, kw_only=True)
 class Assigned:
-    """Describes a match that was assigned for a gate.
+    """Describes a match that was assigned for a gate (a sequential test).
 
     Attributes:
-        ordinal: its place in the order of all assignments.
-        is_open: whether its lease can still bring a result.
+        ordinal: the match's place in the order of all assignments.
+        is_open: whether the match's lease can still bring a result.
         score: the candidate's score (1, ½ or 0), or None if the match failed or has no result.
         pair: a value that the two matches of a pair share, such as their seed.
         margin: the candidate's payoff minus its opponent's. None without payoffs.
         coin: a random number from 0 to 1, with which `settled` decides whether a result counts. The
-            matches of a pair share it.
+            matches of a pair share this number.
     """
 
     ordinal: int
@@ -168,20 +168,20 @@ def settled(
     lease, in the order of assignment. Matches without a result are left out.
 
     Short matches end first, so counting results as they arrive would give quick wins or quick
-    losses too much weight. Counting half a pair would favour a seat.
+    losses too much weight. Counting only half of a pair would favour a seat.
 
     With `most`, a result with margin m counts as a win or a loss (by the sign of m) with
     probability |m| / `most`, and otherwise does not count. A draw counts with the same probability
     as a margin of `stake`. So the share of points among the counted results estimates the
-    candidate's share of all the stakes. Each result is counted independently of the others, so the
-    error rates of a test of shares (docs/gates.md) still hold. Margins beyond `most` count as
-    `most`. If there are such margins, the error rates do not hold.
+    candidate's share of all that was at stake. Each result is counted independently of the others,
+    so the error rates of a test of shares (docs/gates.md) still hold. Margins beyond `most` count
+    as `most`. If there are such margins, the error rates do not hold.
 
     Args:
         paired: whether to return mean scores of whole pairs. A pair's place in the order is the
             place of its first match.
         stake: the mean size of the margins other than 0.
-        most: the largest possible margin, 0 to count every result.
+        most: the largest possible margin. 0 means that every result counts.
 
     Raises:
         InvalidInput: a pair has more than two results.
@@ -298,7 +298,7 @@ class Certificate:
 
 
 def certify(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> Certificate:
-    """Certifies a gate that has decided.
+    """Certifies the decision of a gate (a sequential test).
 
     Args:
         gate: the gate.

@@ -23,10 +23,10 @@ MU = 25.0
 SIGMA = 25.0 / 3.0
 BETA = 25.0 / 6.0
 FIRST_DRAW_PROBABILITY = 0.1
-"""Share of draws between equal players that a book expects before it has measured the share."""
+"""Share of draws between equal players that ratings expect before the share has been measured."""
 _ANCHOR_SIGMA = 1e-6
-"""The σ that the package gets for a pinned player, because it rejects 0. The results have the same
-digits as with 0.
+"""The σ that the package gets for a pinned player (with a fixed rating), because the package
+rejects 0. Ratings have the same digits as with 0.
 """
 _ONE_PASS = 1.0
 """The package's `min_delta`. A match of two players needs a single pass over its factor graph. With
@@ -37,7 +37,7 @@ _DIGITS = 50
 """Digits of the mpmath backend, enough for gaps of 100,000 points."""
 _FARTHEST = 6.0
 """Largest gap of two players in `rate_points`, in units of c (`spread`). Wider gaps are reduced to
-it.
+this gap.
 """
 _LOGISTIC_SCALE = 1.702
 """Scale of the logistic curve: 1/(1 + exp(−1.702 t)) is within .0095 of Φ(t) everywhere."""
@@ -66,10 +66,10 @@ NEWCOMER = Belief()
 class Drift:
     """Models a learner's strength as a random walk over the logarithm of its steps.
 
-    From step s to step s′ the variance grows by κ·ln((s′ + s₀)/(s + s₀)). It grows fast at first
-    and more slowly later, because learning curves are straight over the logarithm of the steps.
-    This is the state noise of a Kalman filter, as in TrueSkill Through Time (Dangauthier et al.
-    2007), but over steps instead of matches.
+    From step s to step s′ the variance grows by κ·ln((s′ + s₀)/(s + s₀)). The variance grows fast
+    at first and more slowly later, because learning curves are straight over the logarithm of the
+    steps. This is the state noise of a Kalman filter, as in TrueSkill Through Time (Dangauthier et
+    al. 2007), but over steps instead of matches.
 
     Attributes:
         points2_per_fold: κ, the growth of σ² in points² while the steps grow by a factor of e. In
@@ -84,7 +84,7 @@ class Drift:
 
     def variance(self, since: float, step: float) -> float:
         """Returns the growth of σ² from the learner step `since` to the learner step `step`, in
-        points². It is 0 if `step` is not later than `since`.
+        points². The growth is 0 if `step` is not later than `since`.
         """
         if step <= since:
             return 0.0
@@ -99,12 +99,12 @@ NO_DRIFT = Drift(0.0)
 class Link:
     """Turns a normalised rating gap t into a win probability.
 
-    Its parameters are measured at each epoch (`league.stats.ratings.table`).
+    The link's parameters are measured at each rating epoch (`league.stats.ratings.table`).
 
-    In TrueSkill this probability is Φ(t). It is inaccurate if upsets follow Elo's logistic curve,
-    or if ratings are farther apart or closer together than the players' true strengths. F(t) = (1 −
-    λ)·Φ(a t) + λ/(1 + exp(−1.702 a t)) corrects both in predictions. Ratings themselves are updated
-    with Φ, as published.
+    In TrueSkill this probability is Φ(t). Φ is inaccurate if upsets follow Elo's logistic curve, or
+    if ratings are farther apart or closer together than the players' true strengths. F(t) = (1 −
+    λ)·Φ(a t) + λ/(1 + exp(−1.702 a t)) corrects both errors in predictions. Ratings themselves are
+    updated with Φ, as published.
 
     Attributes:
         sharpness: a, above 0.
@@ -204,7 +204,7 @@ def rate_points(
 def _rated(
     winner: Belief, loser: Belief, drawn: bool, package: trueskill.TrueSkill
 ) -> tuple[Belief, Belief]:
-    """Rates a winner and a loser with the package. If the backend has too few digits for this,
+    """Rates a winner and a loser with the package. If the backend computes with too few digits,
     raises `ArithmeticError` or `ValueError`.
     """
     before = [

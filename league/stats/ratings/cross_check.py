@@ -1,10 +1,10 @@
-"""Compares a leaderboard's TrueSkill ratings with the fit of all its games, and names the players
+"""Compares a leaderboard's TrueSkill ratings with a fit of all games at once, and names the players
 on which they disagree.
 
-TrueSkill depends on the order of games and uses only clean matches. The fit does not depend on the
-order. It also uses training matches and neighbouring snapshots, and it gives intervals. In healthy
-leagues, TrueSkill's μ and the fit's rating differ for three reasons, which say nothing about a
-player:
+TrueSkill depends on the order of games and uses only clean matches (both players frozen). The fit
+does not depend on the order. It also uses training matches and neighbouring snapshots, and it gives
+intervals. In healthy leagues, TrueSkill's μ and the fit's rating differ for three reasons, which
+say nothing about a player:
 
 - after a few games, μ may still be far off, as σ shows;
 - a snapshot inherits its parent's rating, errors included, so the ratings of a lineage may be too
@@ -13,8 +13,8 @@ player:
   changes, and its rating is the last value.
 
 So bots are left out in leagues with learners, and the other players are compared with the line μ ≈
-a + b·fit through all of them, with b near 1. μ and the fit disagree on a player if both of these
-conditions hold:
+a + b·fit through all of their ratings, with b near 1. μ and the fit disagree on a player if both of
+these conditions hold:
 
 - its distance from the line is larger than chance explains. The limit is √((UNDERSTATED·σ)² + s²),
   where s is the fit's standard error, times the normal quantile of 1 − 5 % / 2N for N players
@@ -57,9 +57,9 @@ LEAST_SLOPE, SLOPE_SIGMA = 0.5, 0.2
 while there are few players.
 """
 MOST_TAU = 1.2
-"""Largest τ, in points, at which ratings still describe a league. Runs of brawl have 0.3 to 0.7.
-Simulated leagues like them have at most 0.81. If half of the batches of results are reported with
-wins and losses swapped, these leagues have 0.9 to 3.1.
+"""Largest τ (the pairs' deviation from their ratings), in points, at which ratings still describe a
+league. Runs of brawl have 0.3 to 0.7. Simulated leagues like them have at most 0.81. If half of the
+batches of results are reported with wins and losses swapped, these leagues have a τ of 0.9 to 3.1.
 """
 LEAST_FREEDOM = 30
 """`MOST_TAU` applies if the pairs' scores have at least this many degrees of freedom. With fewer,
@@ -81,7 +81,7 @@ class CrossCheck:
             line, widest gap first.
         widening: the factor by which the fit's misfit widens the intervals.
         contradiction: sentences if μ and the fit disagree on the league, or if no ratings describe
-            it, else "".
+            the league, else "".
         warning: the contradiction, and a sentence if draws don't behave as the fit assumes, else
             "".
     """
@@ -132,7 +132,7 @@ def cross_check(
     This takes seconds for thousands of players.
 
     Args:
-        ratings: the book's ratings. Pinned players are anchors.
+        ratings: the book's ratings. Pinned players (with fixed ratings) are the fit's anchors.
         cells: the book's payoffs.
         players: all players of the league, retired ones included.
         climb: the learners' training matches (`fit_league`), only for the eval book.
@@ -204,10 +204,10 @@ def _line(
     widths: Sequence[float],
     anchors: Sequence[float],
 ) -> tuple[float, NDArray[np.float64]]:
-    """Fits the line through the points (fit, μ) by weighted least squares. Returns its slope, and
-    its value at each player.
+    """Fits the line through the points (fit, μ) by weighted least squares. Returns the line's
+    slope, and its value at each player.
 
-    The line goes through the anchors, if there are any.
+    The line goes through the anchors (players with fixed ratings), if there are any.
     """
     if not len(fits):
         return 1.0, fits

@@ -29,7 +29,7 @@ HALF_WIDTH = 1.96
 """Half the width of a 95 % interval, in standard deviations."""
 Points = TypeVar("Points", float, Array)
 MEAN = 1500.0
-"""Elo of a newcomer, and of the mean player of a fit without anchors."""
+"""Elo of a newcomer, and mean Elo of the players of a fit without anchors (fixed ratings)."""
 PER_POINT = 400.0 * math.log10(9.0) / (math.sqrt(2.0) * BETA * NormalDist().inv_cdf(0.9))
 """Elo per TrueSkill point: 50.5."""
 
@@ -40,7 +40,8 @@ def elo(points: Points) -> Points:
 
 
 def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int = 4_000) -> Array:
-    """Draws ratings from the posterior of a fit without anchors and blocks.
+    """Draws ratings from the posterior of a fit without anchors (fixed ratings) and blocks (joint
+    priors).
 
     The intervals of `Fit` are symmetric. For a player that won or lost (nearly) all its games the
     posterior is skewed. After 20 wins in 20 games, a symmetric interval would still include ratings
@@ -48,8 +49,8 @@ def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int =
 
     The samples follow the skewed posterior. They come from elliptical slice sampling (Murray, Adams
     and MacKay 2010) around the fit's Gaussian (Nishihara, Murray and Adams 2014), with the fit's s
-    and ν. The samples' distances from the fitted ratings are multiplied by `Fit.widening`, as are
-    the widths of the intervals of `Fit`.
+    (spread of strengths) and ν (rate of draws). The samples' distances from the fitted ratings are
+    multiplied by `Fit.widening`, as are the widths of the intervals of `Fit`.
 
     Args:
         fit: the fit of `counts`.

@@ -63,28 +63,29 @@ MAX_NODES = 6_000
 takes several times as much.
 """
 _LOG_NU_MEAN, _LOG_NU_SIGMA = -1.5, 3.0
-"""Prior of ln ν. Equal players draw between 1 in 1,500 and 49 in 50 of their games with 95 %
-probability.
+"""Prior of ln ν. With 95 % probability, equal players draw between 1 in 1,500 and 49 in 50 of their
+games.
 """
 LEAST_SPREAD, MOST_SPREAD = SIGMA / 10.0, SIGMA * 4.0
-"""Bounds of s in points: 42 and 1,680 Elo."""
+"""Bounds of s (the spread of strengths) in points. They equal 42 and 1,680 Elo."""
 _SPREAD_SIGMA = 1.0
 """Standard deviation of the prior of ln s, whose mean is ln SIGMA. With 95 % probability, s is
 between 59 and 3,000 Elo. The prior is needed because the games of only two players do not determine
 s.
 """
 _KAPPA, _KAPPA_SIGMA = 5.0, 1.0
-"""The prior of ln κ is N(ln _KAPPA, _KAPPA_SIGMA²). With 95 % probability, κ is between 0.7 and 36
-points².
+"""The prior of ln κ (κ scales a block's prior) is N(ln _KAPPA, _KAPPA_SIGMA²). With 95 %
+probability, κ is between 0.7 and 36 points².
 """
 _LEAST_KAPPA, _MOST_KAPPA = 0.01, 1_000.0
 _TAU, _TAU_SIGMA = 0.5, 1.0
-"""The prior of ln τ is N(ln _TAU, _TAU_SIGMA²). With 95 % probability, τ is between 4 and 180 Elo.
+"""The prior of ln τ (τ is the deviation of pairs from their ratings) is N(ln _TAU, _TAU_SIGMA²).
+With 95 % probability, τ is between 4 and 180 Elo.
 """
 _LEAST_TAU, _MOST_TAU = 0.02, 20.0
 _MOST_LOG_NU = 7.0
 """Largest ln ν. At this value equal players draw 99.8 % of their games. The limit is needed because
-any large ν fits draws between distant anchors.
+any large ν fits draws between anchors (fixed ratings) that are far apart.
 """
 _SWEEPS, _DAMPING, _ENOUGH = 200, 0.7, 1e-3
 """`_SWEEPS` is the largest number of sweeps over all pairs (some twenty suffice). In a sweep, each
@@ -92,12 +93,12 @@ factor moves by the share `_DAMPING` of its full step. The sweeps end when the c
 errors, is below `_ENOUGH`.
 """
 _ROUGHLY = 0.1
-"""Weight of a step of ln κ or ln τ in the change that is compared with `_ENOUGH`. It is small
-because κ and τ are far more uncertain than such a step.
+"""Weight of a step of ln κ or ln τ in the change that is compared with `_ENOUGH`. The weight is
+small because κ and τ are far more uncertain than such a step.
 """
 _NODES, _WEIGHTS = (x[[4, 3, 5, 2, 6, 1, 7, 0, 8]] for x in hermegauss(9))  # the centre first
 _MOST_LOG_WEIGHT = 600.0
-"""Largest log weight of a node relative to the centre. float64 ends at e^709."""
+"""Largest log weight of a quadrature node relative to the central node. float64 ends at e^709."""
 _NEAR = 2.0
 """If a gap's new mean is within this many standard errors of its present mean, the quadrature nodes
 also give a good new variance. Otherwise the variance is kept.
@@ -107,15 +108,17 @@ _MOST_MODES = 20
 previous search found.
 """
 _WIDER, _WIDER_SWEEPS = 0.1, 8
-"""To measure how the ratings depend on s, ln s is raised by `_WIDER` and followed by
-`_WIDER_SWEEPS` sweeps.
+"""To measure how the ratings depend on s, ln s is raised by `_WIDER`, and `_WIDER_SWEEPS` sweeps
+adapt the ratings.
 """
 REACH = NormalDist().inv_cdf(0.975)
 """Standard errors on each side of an estimate that contain the truth in 95 % of cases."""
 _MATCHED_SCORE = 0.9
 _LEAST_DRAWS = 1e-9
 _LEAST_GAP_VARIANCE = 1e-12
-"""Least variance of a gap in logits². The gap of two anchors has variance 0."""
+"""Least variance of a gap in logits². Without this limit, the gap of two anchors would have
+variance 0.
+"""
 _LEAST_VARIANCE = 1.0
 """Pairs whose score has a smaller variance do not count for the misfit. The score of four games
 between equal players who never draw has this variance.
@@ -195,10 +198,10 @@ class PairCounts:
     def of_cells(
         cls, cells: Iterable[PayoffCell], others: Iterable[str] = ()
     ) -> tuple[PairCounts, list[str]]:
-        """Counts each pair of a payoff table once, although the table has it twice. Also returns
-        the players' names.
+        """Counts each pair of a payoff table once, although the table has each pair twice. Also
+        returns the players' names.
 
-        In games with payoffs, `Stakes.counted` gives the counts.
+        In games with payoffs, `Stakes.counted` converts payments to these counts.
 
         Args:
             others: further players, who need not have met any player.
@@ -236,9 +239,9 @@ class Fit:
     """Holds the fitted ratings of N players.
 
     Attributes:
-        rating_N: points on TrueSkill's scale.
+        rating_N: the ratings in points, on TrueSkill's scale.
         covariance_NN: covariance of the ratings in points², from chance alone, with zeros for
-            anchors.
+            anchors (players with fixed ratings).
         nu: Davidson's ν.
         points_per_logit: the scale between points and logits.
         is_anchored: whether ratings are relative to anchors. Otherwise they are relative to the
@@ -250,9 +253,9 @@ class Fit:
         spread: s, the standard deviation of the players' strengths in points.
         kappas: κ of each group of blocks in points².
         tau: τ in points, 0 without blocks.
-        draws_z: approximately standard normal if draws follow Davidson's model. It is positive if
-            unequal players draw more often than the model predicts, and negative if they draw less
-            often.
+        draws_z: a statistic that is approximately standard normal if draws follow Davidson's model.
+            It is positive if unequal players draw more often than the model predicts, and negative
+            if they draw less often.
         names: names of the players of a payoff table.
     """
 
@@ -301,7 +304,7 @@ class Fit:
     def difference(self, first: int, second: int) -> Measured:
         """Returns the difference of two ratings with its 95 % interval, in points.
 
-        It is often more certain than either rating.
+        The difference is often more certain than either rating.
         """
         c = self.covariance_NN
         variance = float(c[first, first] + c[second, second] - 2.0 * c[first, second])
@@ -324,7 +327,8 @@ def fit_cells(cells: Iterable[PayoffCell], anchors: Mapping[str, float] | None =
 
     Args:
         cells: the payoff table.
-        anchors: points of players whose rating is fixed. Anchors without a game are left out.
+        anchors: ratings in points of the players whose rating is fixed. Anchors without a game are
+            left out.
 
     Raises:
         InvalidInput: there are too many players, or an anchor is not a number of points.
@@ -346,7 +350,7 @@ def fit(
     Args:
         counts: games of the pairs.
         players: N, the number of players. A player without a game keeps its prior.
-        anchors: points of the players whose rating is fixed.
+        anchors: ratings in points of the players whose rating is fixed.
         blocks: joint priors. A player is in at most one block.
 
     Raises:
@@ -499,8 +503,8 @@ class _Posterior:
     def _sweep(self) -> float:
         """Updates every pair's factor, and ν. Returns how far ν moved, in standard errors.
 
-        For each pair, it replaces the pair's factor in the posterior of the gap by the likelihood
-        of the pair's games. It integrates the result by Gauss-Hermite quadrature, whose nodes are
+        For each pair, the pair's factor in the posterior of the gap is replaced by the likelihood
+        of the pair's games. The result is integrated by Gauss-Hermite quadrature, whose nodes are
         placed by the present posterior.
         """
         counts = self.counts

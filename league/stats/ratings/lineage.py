@@ -1,8 +1,8 @@
 """Fits the ratings of a league with learners, from matches of their snapshots and from their
 training matches.
 
-A lineage consists of a learner's snapshots, and neighbours in it are about equally strong. So the
-strength of a lineage is modelled as a random walk with a slope, over the logarithm x of the
+A lineage consists of a learner's snapshots, and neighbouring snapshots are about equally strong. So
+the strength of a lineage is modelled as a random walk with a slope, over the logarithm x of the
 learner's steps (Whole-History Rating, Coulom 2008, has no slope):
 
     start + slope·x + w(x),   start ~ N(25, 25²), slope ~ N(0, 10²) points, w of variance κ·x
@@ -48,7 +48,7 @@ from league.stats.ratings.fit import Block, Fit, PairCounts, fit
 START_SIGMA = 3.0 * SIGMA
 SLOPE_SIGMA = 10.0
 """Standard deviation of a lineage's slope: the points by which it climbs while its steps grow by a
-factor of e. Runs of brawl climb 4 to 5.
+factor of e. Learners of brawl climb 4 to 5 points.
 """
 TRAINING_SIGMA = 1.0
 """Standard deviation of the prior of a learner's advantage, in points: how much better it plays its
@@ -60,15 +60,15 @@ _APART = 1e-4
 nodes are at the same step.
 """
 _LIVE = " "
-"""The name of a node for a stretch of a learner's training begins with this. No player's name
-contains it, and it sorts before all names.
+"""The name of a node for a stretch of a learner's training begins with this text. No player's name
+contains the text, and it sorts before all names.
 """
 _SEEN = " "
-"""Separates a bot's name from the number of its node."""
+"""Separates the name of a bot from the number of the bot's node."""
 _BIN = 0.125
 """E-folds of steps between two nodes of a bot."""
 _LINEAGES, _BOTS = 0, 1
-"""Groups of blocks. Each group has its own κ."""
+"""Groups of blocks (joint priors). Each group has its own κ, the variance of its walks."""
 _SETTLING = Drift().settling_steps
 
 
@@ -96,7 +96,8 @@ def fit_league(
     Args:
         cells: the clean book's payoffs.
         climb: training matches as `MatchmakerClient.payoff(Book.TRAIN, climb=True)` counts them.
-        anchors: points of players whose rating is fixed. Anchors without a game are left out.
+        anchors: ratings in points of the players whose rating is fixed. Anchors without a game are
+            left out.
 
     Returns:
         The fit of the players that have a game in `cells`. Without lineages it is the fit of
@@ -162,7 +163,7 @@ def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, 
 
 
 def _seen(bot: str, number: int) -> str:
-    """Returns the name of the node with this number of a bot."""
+    """Returns the name of the bot's node with this number."""
     return f"{bot}{_SEEN}{number:03d}"
 
 
@@ -201,8 +202,8 @@ def _begin(lineage: str, steps: Mapping[str, Sequence[int]]) -> int:
 
 
 def _ends(step: int, steps: Sequence[int]) -> tuple[float, float]:
-    """Returns both ends of the stretch that begins at a step. It ends at the step of the next
-    frozen copy.
+    """Returns both ends of the stretch that begins at a step. The stretch ends at the step of the
+    next frozen copy.
 
     The newest stretch is assumed to be as long as the stretch before it.
     """

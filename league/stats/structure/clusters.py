@@ -4,9 +4,10 @@ Shapes: N players, M columns of opponents. `x_NM[i, j]` is the value of player i
 
 The distance of two players is the root mean square difference of their shares of the points against
 the opponents that at least one of them has met. By chance alone, shares after n matches differ by
-√(2 p (1 − p) / n). So the expected square of this noise is subtracted. The standard error of the
-result is then added, so that a player with few matches does not count as a copy. If only one of the
-two players has met an opponent, the ratings' prediction replaces the other player's share.
+√(2 p (1 − p) / n). So the expected square of this noise is subtracted from the squared difference.
+The standard error of the result is then added, so that a player with few matches does not count as
+a copy. If only one of the two players has met an opponent, the ratings' prediction replaces the
+other player's share.
 
 The clusters are complete-linkage clusters: no two players of a cluster are farther apart than
 `within`. (Single linkage would put a whole run into a cluster, as each snapshot resembles the
@@ -26,9 +27,11 @@ from scipy.spatial.distance import squareform
 from league.stats.structure.table import Matrix, Table
 
 WITHIN = 0.1
-"""Largest distance of two players of a cluster: ten percentage points of all matches."""
+"""Largest distance of two players of a cluster: ten percentage points of the score."""
 FAR = 2.0
-"""Distance of two players who have not met any opponent. Shares differ by at most 1."""
+"""Distance of two players who have not met any opponent, above the largest difference of two shares
+(1).
+"""
 
 
 @dataclass(frozen=True)

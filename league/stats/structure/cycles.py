@@ -1,4 +1,5 @@
-"""Measures cycles in a league: their share of the payoff, and the three-cycles.
+"""Measures cycles in a league (rock beats scissors beats paper): their share of the payoff, and the
+cycles of three players.
 
 Shapes: N players, M pairs that met. `x_NN[i, j]` is the value of player i against player j.
 
@@ -39,7 +40,7 @@ SURE = 0.05
 
 @dataclass(frozen=True)
 class Split:
-    """Holds the transitive and the cyclic part of a payoff, which add up to it.
+    """Holds the transitive and the cyclic part of a payoff, which add up to the payoff.
 
     Both parts are 0 for pairs that never met. `strength_N` holds the strengths r, whose mean is 0.
     """
@@ -89,7 +90,8 @@ class Cyclicity:
     These leagues are simulated with the table's strengths and numbers of matches.
 
     Attributes:
-        share: the cyclic share over the pairs that met, NaN if there is nothing to split.
+        share: the cyclic share ‖C‖² / ‖P‖² over the pairs that met, NaN if there is nothing to
+            split.
         by_chance: 95th percentile of the simulated leagues' ‖C‖², in units of the observed ‖P‖².
         p_value: share of leagues, the observed league included, whose ‖C‖² is at least as large as
             the observed ‖C‖².
@@ -181,12 +183,12 @@ class Cycle:
 
     @property
     def strength(self) -> float:
-        """Returns the share of the weakest side, above ½."""
+        """Returns the winner's share on the cycle's weakest side, which is above ½."""
         return min(self.chances)
 
 
 def side_p_values(table: Table) -> Matrix:
-    """Returns the adjusted p-values of "i beats j", 1 if the two never met."""
+    """Returns the adjusted p-values of "i beats j", 1 if the two players never met."""
     wins_NN, losses_NN = table.wins_NN, table.wins_NN.T
     rows, columns = np.nonzero(table.known_NN)
     won, lost = wins_NN[rows, columns], losses_NN[rows, columns]

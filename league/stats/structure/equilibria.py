@@ -32,11 +32,13 @@ from league.errors import InvalidInput, NumericalFault
 
 Matrix = NDArray[np.float64]
 POPULATION = 50
-"""m of α-rank, as in the paper."""
+"""m of α-rank (the size of the population), as in the paper."""
 _NOTHING = 1e-7
-"""Smaller payoffs, relative to the largest, count as 0. With them, HiGHS may find no solution."""
+"""Payoffs below this share of the largest payoff count as 0. With such payoffs, the solver HiGHS
+may find no solution.
+"""
 _TIED = 1e-8
-"""A player beats a mixture only if its payoff against the mixture is above this, relative to the
+"""A player beats a mixture only if its payoff against the mixture is above this share of the
 largest payoff.
 """
 _BEATEN = 1e-6
@@ -47,7 +49,7 @@ _DIGITS = 12
 """Players whose rows agree to this number of decimals are copies."""
 _JOINING = 10
 """In each round of the search for an equilibrium, at most this many players join, or at most as
-many as have already joined, if those are more.
+many as have already joined, if that number is larger.
 """
 _EVEN = 1e-12
 """α-rank treats payoffs up to this size as ties."""
@@ -64,8 +66,8 @@ class Nash:
 
 
 def nash_averaging(payoff_NN: Matrix) -> Nash:
-    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores. It raises
-    the errors of `checked`.
+    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the players' scores
+    against it. Raises the errors of `checked`.
     """
     checked(payoff_NN)
     scaled_NN = payoff_NN / (np.abs(payoff_NN).max() or 1.0)
@@ -201,8 +203,8 @@ def zero_sum(payoff_RC: Matrix) -> tuple[Matrix, float]:
 def relative_performance(payoff_RC: Matrix) -> float:
     """Returns the payoff per match of group R against group C if both play their best mixtures.
 
-    It is the value of the game between the groups (Balduzzi et al. 2019, arXiv 1901.08106). If it
-    is above 0, R has a mixture that beats every member of C.
+    This payoff is the value of the game between the groups (Balduzzi et al. 2019, arXiv
+    1901.08106). If it is above 0, R has a mixture that beats every member of C.
 
     Raises:
         InvalidInput: the payoff is empty or not finite.

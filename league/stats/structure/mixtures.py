@@ -18,11 +18,12 @@ from league.stats.structure.equilibria import nash_averaging
 from league.stats.structure.table import Table, margins, table_of
 
 MOST_MIXED = 500
-"""Largest number of players in a league's mixture. If a league has more, only the newest count. If
-half of the players have mass, computing the mixture takes 1.7 s for 500 players and 27 s for 1,000.
+"""Largest number of players in a league's mixture. If a league has more players, only the newest
+count. If half of the players have mass, computing the mixture takes 1.7 s for 500 players and 27 s
+for 1,000.
 """
 HAS_MASS = 1e-6
-"""Least mass. A smaller mass is a rounding error."""
+"""Least mass (a player's share of a mixture). A smaller mass is a rounding error."""
 
 
 def mixed_players(players: Iterable[Player], has_met: Callable[[str], bool]) -> list[str]:
@@ -62,8 +63,8 @@ def nash_mixture(table: Table) -> dict[str, float]:
 def nash_of(
     players: Sequence[Player], cells: Sequence[PayoffCell], ratings: Iterable[Rating]
 ) -> dict[str, float]:
-    """Computes the weights of the league's Nash mixture from the eval book. Returns {} without
-    clean matches.
+    """Computes the weights of the league's Nash mixture from the clean matches (both players
+    frozen). Returns {} without clean matches.
     """
     rated = {rating.player.name: rating for rating in ratings if rating.games}
     names = mixed_players(players, rated.__contains__)
@@ -99,23 +100,23 @@ class MixtureRating:
 
     @property
     def games(self) -> int:
-        """Returns the number of its members' clean matches."""
+        """Returns the number of the members' clean matches."""
         return self.wins + self.draws + self.losses
 
 
 def rated_mixtures(
     players: Sequence[Player], cells: Sequence[PayoffCell], ratings: Sequence[Rating]
 ) -> list[MixtureRating]:
-    """Rates a league's mixtures by the eval book: for each main the average of its snapshots, and
-    the Nash mixture.
+    """Rates a league's mixtures by the clean matches (both players frozen): for each main (ordinary
+    learner) the average of its snapshots, and the Nash mixture.
 
     Mixtures need no matches: their expected score against a player is the mean of their members'
-    scores. The weight of members without clean matches goes to the others.
+    scores. The weight of members without clean matches goes to the other members.
 
     Args:
         players: the league's players.
-        cells: payoffs of the eval book.
-        ratings: ratings of the eval book.
+        cells: payoffs of the clean matches.
+        ratings: ratings by the clean matches.
 
     Returns:
         The ratings.

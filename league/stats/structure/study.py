@@ -30,7 +30,7 @@ from league.stats.structure.table import Matrix, Table, margins
 
 PERCENTILES = (2.5, 97.5)
 HAS_MASS = 1e-6
-"""Least mass that counts."""
+"""Least mass (a player's share of a mixture) that counts."""
 Group = tuple[Sequence[int], Sequence[int]]
 """Indices of the players of two groups to compare."""
 
@@ -57,7 +57,7 @@ class Structure:
         cluster_mass: total mass of each cluster's members. It is reliable even if chance decides
             which member has the mass.
         performances: for each pair of groups, the first group's expected share of a match if both
-            play their best mixtures. In games with payoffs, its payoff per match.
+            play their best mixtures. In games with payoffs, the first group's payoff per match.
     """
 
     table: Table
