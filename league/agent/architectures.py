@@ -1,4 +1,6 @@
-"""Lists the architectures that the league's members may have, by the names on their cards."""
+"""Lists the architectures that the league's members may have, by the names on their cards (the
+descriptions in snapshot files).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from league.agent.perceptron import PERCEPTRON, PerceptronConfig, PerceptronNetw
 from league.errors import DataCorrupt
 
 AGENT = "agent"
-"""The league's own architecture. A card that names no architecture means this architecture."""
+"""The league's own architecture. A snapshot's card that names no architecture means this
+architecture.
+"""
 ARCHITECTURES: Mapping[str, tuple[type[Any], type[Any]]] = {
     AGENT: (AgentConfig, AgentNetwork),
     PERCEPTRON: (PerceptronConfig, PerceptronNetwork),
@@ -21,7 +25,9 @@ ARCHITECTURES: Mapping[str, tuple[type[Any], type[Any]]] = {
 
 
 def config_of(values: Mapping[str, Any]) -> NetworkConfig:
-    """Returns the config that a card's values describe. Raises `DataCorrupt` for wrong values."""
+    """Returns the config that the values on a snapshot's card describe. Raises `DataCorrupt` for
+    wrong values.
+    """
     name = values.get("architecture", AGENT)
     if name not in ARCHITECTURES:
         raise DataCorrupt(

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from league.agent.rivals import RivalSeats
 
 LIVE = "live"
-"""In place of a digest, this name means the network given to `set_live`. Each `act` uses the
-network's current weights.
+"""Where a digest is expected, this name means the live network (see `set_live`). Each `act` uses
+the live network's current weights.
 """
 SMALLEST = 4
 PADDING = 12_000_000
-"""Two stacks are merged if this adds at most this much padding, measured as padding rows times
-weights per network. Computing so much padding takes as long as launching another forward pass
-(0.5 ms).
+"""Two stacks are merged if merging adds at most this much padding, measured as padding rows times
+weights per network. Computing so much padding takes as long as launching another forward pass (0.5
+ms).
 """
 
 Loader = Callable[[str], PlayingNetwork]
@@ -76,22 +76,22 @@ class BatchedPolicy:
         num_seats: number of seats, S.
         load: returns the network for a digest. `seat` calls `load` for a digest that is not in
             memory. If `load` raises an error, `seat` raises it too, and the seat stays unchanged.
-        seed: seed of the random numbers that draw actions. They differ from the random numbers of a
-            learner with the same seed. All seats draw at every `act`, so a seat's draws do not
-            depend on the other seats.
+        seed: seed of the random numbers that draw actions. These numbers differ from the random
+            numbers of a learner with the same seed. All seats draw at every `act`, so a seat's
+            draws do not depend on the other seats.
         action_size: number of keys or choices, A. All seated networks must have this number.
         action_kind: kind of actions. All seated networks must have this kind.
         max_bytes: largest size of frozen weights in memory, including copies in stacks. The least
             recently used weights are dropped first. Weights of seated networks always stay.
         device: device on which all networks compute, including the live network.
-        rivals: plays the seats of rivals. Creating the policy empties all of these seats.
+        rivals: plays the seats of rivals. Creating this policy empties all seats of rivals.
 
     Attributes:
         failures: for each seat whose rival failed in the last decision, the reason. These seats are
             vacant now.
         waiting: seats without a decision in this frame, because their rivals have not decided yet.
             The caller must not play a frame of their matches.
-        logits_SA: logits of the last act, -inf for vacant seats.
+        logits_SA: logits of the last call of `act`, -inf for vacant seats.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class BatchedPolicy:
         return held + sum(stack.weights_MP.nbytes for stack in self._stacks.values())
 
     def set_live(self, network: PlayingNetwork | None) -> None:
-        """Sets the network that plays the seats of `LIVE`. Its weights are never copied."""
+        """Sets the live network, which plays the seats of `LIVE`. Its weights are never copied."""
         self._live = network
         self._regroup()
         if network is not None:
@@ -148,7 +148,7 @@ class BatchedPolicy:
     @torch.inference_mode()
     def seat(self, index: int, digest: str, *, greedy: bool = False) -> None:
         """Gives a seat to a snapshot (or `LIVE`) with an empty history, or to a rival. The new
-        player replaces the previous one.
+        player replaces the seat's previous player.
 
         Args:
             index: number of the seat.
@@ -190,14 +190,16 @@ class BatchedPolicy:
         return [] if self._rivals is None else [*self._rivals.digests]
 
     def late_in(self, index: int) -> int:
-        """Returns the number of late decisions in a seat's match so far, or 0 without a rival."""
+        """Returns how many decisions of a seat's rival came late in its match so far, 0 without a
+        rival.
+        """
         return 0 if self._rivals is None else self._rivals.late_in(index)
 
     def ask_rivals(
         self, observations_SO: NDArray[np.float32], rests_S: NDArray[np.bool_] | None = None
     ) -> None:
-        """Sends the observations to the rivals, which then decide in the background. Rivals in the
-        seats marked in `rests_S` get no observation.
+        """Sends the observations to the rivals (other people's agents), which then decide in the
+        background. Rivals in the seats marked in `rests_S` get no observation.
         """
         if self._rivals is not None:
             self._rivals.ask(observations_SO, rests_S)
@@ -209,7 +211,8 @@ class BatchedPolicy:
         may_wait: int = 0,
         rests_S: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Lets only the rivals decide, in a frame in which the networks hold their keys.
+        """Lets only the rivals (other people's agents) decide, in a frame in which the networks
+        hold their keys.
 
         Args:
             observations_SO: observations.
@@ -292,7 +295,7 @@ class BatchedPolicy:
     @torch.inference_mode()
     def load_state(self, saved: dict[str, Any]) -> None:
         """Continues from a state that `save` returned, and loads the seated snapshots. Rivals
-        continue without memory of their matches.
+        continue without memory of earlier frames.
 
         If the live network plays a seat, call `set_live` first.
 
@@ -402,7 +405,7 @@ class BatchedPolicy:
                 over -= self._held.pop(digest)[1].nbytes
 
     def _regroup(self) -> None:
-        """Makes the next act group the seats again."""
+        """Makes the next `act` group the seats again."""
         self._write_back()
         self._batches = None
 

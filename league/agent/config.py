@@ -104,8 +104,8 @@ class NetworkConfig:
     KINDS: ClassVar[Mapping[str, Collection[str]]] = {"action_kind": (KEYS, CHOICE)}
     """The allowed values of some fields, by field."""
     REMOVED: ClassVar[Mapping[str, Any]] = {}
-    """Former fields that the cards of older snapshots still have. A card with any other value than
-    the value given here can't be loaded.
+    """Former fields that the cards (descriptions) of older snapshots still have. A card with any
+    other value than the value given here can't be loaded.
     """
 
     observation_size: int
@@ -135,7 +135,7 @@ class NetworkConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Reads the values that `to_dict` returned, even after a round trip through JSON. Raises
-        `DataCorrupt` if they can't be read.
+        `DataCorrupt` if the values can't be read.
         """
         try:
             fields: dict[str, Any] = {
@@ -168,7 +168,7 @@ class AgentConfig(NetworkConfig):
 
     Attributes:
         own_size: width of the observation's first part, which describes the player itself. The rest
-            mainly describes the opponent, and becomes an entry of the history.
+            of the observation mainly describes the opponent, and becomes an entry of the history.
         layers: number of layers of the strategy encoder.
         width: width of the strategy encoder.
         attention_heads: number of attention heads of the strategy encoder.
@@ -181,8 +181,8 @@ class AgentConfig(NetworkConfig):
         span: number of entries that a layer of the streaming encoder attends to.
         key_bias: initial logit of keys. Choices always begin with equal logits.
         recurrent: whether the LSTM keeps its state between decisions.
-        places: as in `GameSpec`, empty in older snapshots.
-        ids: as in `GameSpec`, empty in older snapshots.
+        places: observed positions, as in `GameSpec`. Empty in older snapshots.
+        ids: vocabularies of observed ids, as in `GameSpec`. Empty in older snapshots.
     """
 
     REMOVED: ClassVar = {"history": True}
@@ -242,7 +242,7 @@ class AgentConfig(NetworkConfig):
     def pool(self) -> int:
         """Number of encoder outputs that the pooling reads.
 
-        It follows from `1 + layers (span - 1) + (pool - 1) = sequence_length`.
+        This number follows from `1 + layers (span - 1) + (pool - 1) = sequence_length`.
         """
         if self.encoder != "streaming":
             return self.sequence_length

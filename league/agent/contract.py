@@ -4,7 +4,7 @@ A new architecture consists of a `NetworkConfig` and a `PlayingNetwork`, and nee
 `league.agent.architectures`.
 
 `league.agent.batched_policy` stacks the weights of several networks, so that a single `step` runs
-all of them. For this, a network may only use the layers in `league.agent.layers` and plain
+all of them. For this stacking, a network may only use the layers in `league.agent.layers` and plain
 parameters.
 
 Shape suffixes: B matches, O observation, A keys, H memory, D width. L, S, P and E are as in
@@ -80,8 +80,8 @@ class PlayingNetwork(nn.Module, ABC):
             starts_B: bool, true in rows whose observation begins an episode. The state of these
                 rows is cleared first.
             state: the state that the previous step returned.
-            time_left_B: remaining share of the match's time, which only the critic sees. If it is
-                None, the value isn't computed, and 0 is returned.
+            time_left_B: remaining share of the match's time, which only the critic sees. If
+                `time_left_B` is None, the value isn't computed, and 0 is returned in its place.
 
         Returns:
             The logits of the actions, the critic's value, the next state, and the strategy latent.

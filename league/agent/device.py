@@ -80,7 +80,7 @@ def keep_memory() -> bool:
     faults halved the learner's speed on a CPU.
 
     Returns:
-        Whether this works here. It needs glibc.
+        Whether this setting works here. It needs glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

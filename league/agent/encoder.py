@@ -57,10 +57,10 @@ class Pooling(nn.Module):
     """Attends to the last P outputs twice: with a learned query, and with a query from the player's
     own observation.
 
-    The learned query is the same for every input, so it needs no keys: the product of query and key
-    is just a learned linear score for each head. The layer `describe` maps each output to a vector
-    `[scores h | values D | conditioned keys D | conditioned values D]`. `step` caches these
-    vectors, so that each output is described only once.
+    The learned query is the same for every input, so no keys are computed for it: the product of
+    query and key is just a learned linear score for each head. The layer `describe` maps each
+    output to a vector `[scores h | values D | conditioned keys D | conditioned values D]`. `step`
+    caches these vectors, so that each output is described only once.
     """
 
     def __init__(self, config: AgentConfig) -> None:
@@ -154,7 +154,8 @@ class LocalLayer(nn.Module):
         return x + self.ff_out(functional.gelu(self.ff_in(self.ff_norm(x))))
 
     def step(self, x: Tensor, ring: Tensor, empty: Tensor) -> tuple[Tensor, Tensor]:
-        """Takes in an entry, and returns the output and the next ring.
+        """Takes in an entry, and returns the output and the next ring (the buffer of earlier
+        entries).
 
         Args:
             x: the entry `[..., D]`.
@@ -201,7 +202,7 @@ class StreamingEncoder(nn.Module):
         self.pooling = Pooling(config)
 
     def initial(self, batch: int, device: torch.device) -> Rings:
-        """Makes empty rings."""
+        """Makes empty rings, the buffers of earlier entries."""
         config = self.config
         layers = torch.zeros(batch, config.layers, config.span - 1, 2 * config.width, device=device)
         pool = torch.zeros(batch, config.pool - 1, self.pooling.described_size, device=device)
@@ -247,7 +248,7 @@ class StreamingEncoder(nn.Module):
 
 
 class NoEncoder(nn.Module):
-    """Replaces the encoder in agents without an encoder. Its outputs have width 0."""
+    """Takes the encoder's place in agents without an encoder. Its outputs have width 0."""
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()

@@ -12,8 +12,9 @@ columns (matches) per row, so the row that is `s` rows earlier begins `s·B` col
 rows together, a slot of the window is therefore a contiguous slice. Memory and work are linear in
 the number of rows.
 
-The gradients of `scores` and of `mix` consist of the other two products. Here `k_s` is the slice of
-k for slot s. Slot 0 is the oldest, and slot S-1 is the row itself.
+The gradient of `scores` consists of `mix` and `scatter` products, the gradient of `mix` of `scores`
+and `scatter` products. Here `k_s` is the slice of k for slot s. Slot 0 is the oldest, and slot S-1
+is the row itself.
 
     scores(q, k)[s] = Σ_d q · k_s     mix(w, v) = Σ_s w[s] · v_s     scatter(w, x)_s += w[s] · x
 
@@ -215,8 +216,8 @@ def feature_major(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
 
 
 def last_columns(x_EK: Tensor, columns: int) -> Tensor:
-    """Returns the last `columns` columns. If there are fewer, it puts zeros in front, which only
-    masked slots read.
+    """Returns the last `columns` columns. If there are fewer columns, zeros are put in front, which
+    only masked slots read.
     """
     missing = columns - x_EK.shape[-1]
     if missing > 0:

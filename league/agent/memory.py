@@ -24,8 +24,8 @@ HAS_KERNEL = torch.backends.mkldnn.is_available()
 """Whether torch was built with oneDNN, whose LSTM is faster than separate products for each step.
 """
 MOST_INSERTED = 1 / 8
-"""`_unroll_in_kernel` inserts steps. It is faster than `_Unroll` as long as no match gets more
-inserted steps than this share of its T steps.
+"""`_unroll_in_kernel` inserts steps. The function is faster than `_Unroll` as long as no match gets
+more inserted steps than this share of its T steps.
 """
 
 
@@ -77,7 +77,7 @@ class Memory(nn.Module):
 def _kernel_is_faster(x_TBI: Tensor, starts_TB: Tensor) -> bool:
     """Returns whether `_unroll_in_kernel` is faster than `_Unroll`.
 
-    It is faster with oneDNN, if no match has many episode starts within the sequence.
+    The kernel is faster with oneDNN, if no match has many episode starts within the sequence.
     """
     if not HAS_KERNEL or x_TBI.device.type != "cpu" or x_TBI.dtype != torch.float32:
         return False
@@ -142,8 +142,8 @@ def _in_torchs_order(gates: Tensor) -> Tensor:
 
 
 class _Unroll(torch.autograd.Function):
-    """Computes the recurrence with a hand-written gradient. It needs only a third as many calls per
-    step as autograd.
+    """Computes the LSTM's recurrence with a hand-written gradient, which needs only a third as many
+    calls per step as autograd.
 
     Everything that does not depend on the previous step (input products, factors of derivatives,
     gradients of weights) is computed for all T steps at once.

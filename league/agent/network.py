@@ -89,8 +89,8 @@ class ObservationEncoder(nn.Module):
 
 
 class AgentNetwork(PlayingNetwork):
-    """Plays with `step` and learns on whole sequences with `unroll`. Their outputs agree within
-    1e-5.
+    """Plays with `step` and learns on whole sequences with `unroll`. The outputs of both methods
+    agree within 1e-5.
     """
 
     config: AgentConfig

@@ -37,7 +37,7 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,
     "tanh": torch.tanh,
 }
-"""Activation functions by their names on a card, with the usual constants."""
+"""Activation functions by their names on a snapshot's card, with the usual constants."""
 OWN, SHARED, LINEAR = "own", "shared", "linear"
 
 
@@ -71,13 +71,12 @@ class PerceptronConfig(NetworkConfig):
     value_memory: str = OWN
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns plain values for a card, with the name of the architecture."""
+        """Returns plain values for a snapshot's card, with the name of the architecture."""
         return {"architecture": PERCEPTRON, **super().to_dict()}
 
 
 class TorchLSTM(nn.Module):
-    """Computes a step of torch's `nn.LSTM` with the same parameters. It also works with stacked
-    weights.
+    """Computes a step of torch's `nn.LSTM` with the same parameters, also with stacked weights.
 
     `league.agent.memory.Memory` orders its gates differently, and has only a single bias.
     """

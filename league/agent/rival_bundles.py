@@ -1,7 +1,7 @@
-"""Packs other people's agents into bundles, and records which bundles this user trusts.
+"""Packs rivals (other people's agents) into bundles, and records which bundles this user trusts.
 
 A rival's bundle is a zip file with `my_agent.py`, as participants of the AI² tournament write it,
-and its data files. `rivals.py` plays it.
+and its data files. `rivals.py` plays the bundle.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOOK_SECONDS = 2.0
 
 
 def pack(path: Path, most_bytes: int | None = None) -> bytes:
-    """Makes a rival's bundle. Equal files give equal bytes.
+    """Makes the bundle of a rival (another person's agent). Equal files give equal bytes.
 
     Hidden files and `__pycache__` are left out.
 
@@ -250,5 +250,5 @@ def _trusted() -> Path:
 
 
 def bundles(blobs: BlobFolder) -> BlobFolder:
-    """Returns the part of a run's blobs that holds the rivals' bundles."""
+    """Returns the folder, among a run's stored files (blobs), that holds the rivals' bundles."""
     return blobs.of(BlobKind.RIVAL)

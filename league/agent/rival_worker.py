@@ -3,11 +3,11 @@
     python -I -B -m league.agent.rival_worker PARENT_PID [CONNECTION MEMORY_BYTES]
 
 A rival is another person's agent. The working directory holds its files. A request lists the seats
-that end their matches ("end"), begin a match ("begin"), or decide about an observation ("see"). It
-starts with the header `REQUEST`. Then come the numbers (uint32) of the seats that end, begin and
-see, in this order, and then an observation (a row of float64) for each seat that sees. Each seat
-that begins or sees answers with an `ANSWER`, in the same order. The rival's file is run again for
-every match, so that its globals are new, as in the tournament.
+that end their matches ("end"), begin a match ("begin"), or decide about an observation ("see"). The
+request starts with the header `REQUEST`. Then come the numbers (uint32) of the seats that end,
+begin and see, in this order, and then an observation (a row of float64) for each seat that sees.
+Each seat that begins or sees answers with an `ANSWER`, in the same order. The rival's file is run
+again for every match, so that its globals are new, as in the tournament.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def confine(parent: int, memory_bytes: int, readable: Sequence[str] = ()) -> Non
     """Gives up all rights of this process that an agent doesn't need. This can't be undone.
 
     Args:
-        parent: id of the process that started this process. When it ends, this process ends too.
+        parent: id of the process that started this process. When the parent ends, this process ends
+            too.
         memory_bytes: largest address space of this process.
         readable: files and folders that the agent may read, in addition to `READABLE`.
     """
@@ -260,7 +261,7 @@ class Agents:
 
 
 def answer(seat: int, keys: bytes = b"", reason: str = "") -> bytes:
-    """Packs the answer of a seat. If there is a reason, the answer says that the agent failed."""
+    """Packs the answer of a seat. If a reason is given, the answer says that the agent failed."""
     return ANSWER.pack(seat, keys, bool(reason), reason.encode("utf-8", "replace"))
 
 

@@ -1,9 +1,9 @@
 """Lets other people's agents (rivals) play seats. Their Python code runs in separate processes.
 
-The seats of a rival share at most `PROCESSES` processes (`SLOW_PROCESSES` if matches wait for it),
-and each process plays several seats. Rivals get their observations before the networks start to
-compute, so that rivals and networks decide at the same time. Rivals decide in every frame, even in
-frames in which the networks repeat their keys.
+The seats of a rival share at most `PROCESSES` processes (`SLOW_PROCESSES` if matches wait for the
+rival), and each process plays several seats. Rivals get their observations before the networks
+start to compute, so that rivals and networks decide at the same time. Rivals decide in every frame,
+even in frames in which the networks repeat their keys.
 
 Shape suffixes: S seats, O observation, A keys.
 """
@@ -46,14 +46,14 @@ from league.games.registry import game_spec
 from league.runs.blobs import BlobFolder
 
 PROCESSES = 2
-"""Largest number of processes of a rival while no match waits for its decisions."""
+"""Largest number of processes of a rival while no match waits for the rival's decisions."""
 SLOW_PROCESSES = max(3, (os.cpu_count() or 1) // 2)
-"""Largest number of processes of a rival while matches wait for its decisions."""
+"""Largest number of processes of a rival while matches wait for the rival's decisions."""
 IDLE_PROCESSES = 4
 """Largest number of idle processes to keep for later matches."""
 BROKEN = 4
-"""If a rival fails in this many frames without finishing a match in between, it is not started
-again for `REST_SECONDS`. During this time, its matches fail at once.
+"""If a rival fails in this many frames without finishing a match in between, the rival is not
+started again for `REST_SECONDS`. During this time, its matches fail at once.
 """
 REST_SECONDS = 600.0
 MOST_REASON = 400
@@ -89,7 +89,7 @@ class Limits:
     """Limits the time and memory of a rival's process.
 
     Attributes:
-        decision_seconds: time for a decision. When it is over, the game continues, and the rival's
+        decision_seconds: time for a decision. After this time, the game continues, and the rival's
             seats repeat their last keys until the rival answers.
         hang_seconds: after this time without an answer, the rival's matches fail.
         start_seconds: time for starting a process and beginning its matches.
@@ -284,13 +284,13 @@ class RivalSeats:
     Args:
         blobs: blobs of the run, with the bundles.
         limits: limits of each process.
-        is_trusted: returns whether the bundle with a digest may run. If not, the rival's matches
-            fail.
+        is_trusted: returns whether the bundle with a given digest may run. If it may not, the
+            rival's matches fail.
 
     Attributes:
         digests: the digests of the rivals by seat.
-        late: number of decisions so far that came too late. In these frames the seats repeated
-            their last keys.
+        late: number of decisions so far that came too late. In the frames of these decisions, the
+            seats repeated their last keys.
         waiting: seats that the last call of `answer` left out.
         unstarted: seats whose matches failed because their rivals did not start in time.
     """
@@ -323,7 +323,9 @@ class RivalSeats:
         return self._bundles.has(digest)
 
     def late_in(self, index: int) -> int:
-        """Returns the number of late decisions in a seat's match so far, or 0 without a rival."""
+        """Returns how many decisions of a seat's rival came late in its match so far, 0 without a
+        rival.
+        """
         return int(self._seats_S["late"][index]) if index in self.digests else 0
 
     def seat(self, index: int, digest: str) -> None:
@@ -374,7 +376,9 @@ class RivalSeats:
         self._ask_idle()
 
     def begin(self, observations_SO: NDArray[np.float32]) -> None:
-        """Waits until the matches of all seats have begun. It is optional: `answer` also waits."""
+        """Waits until the matches of all seats have begun. The call is optional, because `answer`
+        also waits.
+        """
         self.ask(observations_SO, np.ones(len(self._seats_S), np.bool_))
         while starting := [
             one for one in self._processes.values() if one.begins and len(one.asked)
@@ -613,7 +617,7 @@ def barred() -> list[str]:
 
 
 def check(bundle: bytes, limits: Limits = LIMITS) -> float:
-    """Asks a rival for a few decisions. Raises `InvalidInput` with the reason if it fails.
+    """Asks a rival for a few decisions. Raises `InvalidInput` with the reason if the rival fails.
 
     Returns:
         The time of the fastest decision, in seconds. The first decision does not count.

@@ -1,4 +1,5 @@
-"""Saves agents in safetensors files, each with a card in its metadata. No file is ever unpickled.
+"""Saves agents in safetensors files, each with a card (a description of the agent) in its metadata.
+No file is ever unpickled.
 
 The card's fingerprint summarises the network's outputs on a fixed probe (a made-up series of
 observations), including the recurrent state. Every load computes the fingerprint again on the CPU,
@@ -90,7 +91,7 @@ class SnapshotCard:
 
     @classmethod
     def from_json(cls, text: str) -> SnapshotCard:
-        """Reads the text that `to_json` returned. Raises `DataCorrupt` if it can't be read."""
+        """Reads a card from the result of `to_json`. Raises `DataCorrupt` for any other text."""
         try:
             values: dict[str, Any] = dict(parse_json(text))
             values["agent"] = config_of(values["agent"])
@@ -111,7 +112,7 @@ def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
 
     Args:
         name: the agent's name, for messages.
-        card: its card.
+        card: the agent's card.
         spec: the game.
 
     Raises:
@@ -215,7 +216,7 @@ def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
 def load_snapshot(
     blobs: BlobFolder, digest: str, device: torch.device | str = "cpu"
 ) -> tuple[PlayingNetwork, SnapshotCard]:
-    """Loads a frozen network (without gradients) and its card.
+    """Loads a frozen network (without gradients) and the snapshot's card.
 
     Args:
         blobs: folder of the file.
@@ -225,7 +226,7 @@ def load_snapshot(
     Raises:
         NotFound: there is no such blob.
         InvalidName: `digest` is not a sha256.
-        DataCorrupt: the file does not match its digest, or its weights or outputs don't match its
+        DataCorrupt: the file does not match its digest, or the weights or outputs don't match the
             card.
     """
     content = blobs.get(digest)

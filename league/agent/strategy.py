@@ -68,7 +68,7 @@ def encode_match(
 
 
 def with_encoder(network: PlayingNetwork, name: str = "the agent") -> AgentNetwork:
-    """Returns `network`. Raises `InvalidInput` if it has no strategy encoder."""
+    """Returns `network`. Raises `InvalidInput` if the network has no strategy encoder."""
     if not isinstance(network, AgentNetwork) or network.config.encoder == "none":
         raise InvalidInput(
             f"{name} is no agent with a strategy encoder: it has no latent and attends to nothing "

@@ -80,7 +80,7 @@ def write_ai2(path: Path, members: Sequence[Exported], *, name: str, greedy: boo
 
 
 def _card(member: Exported) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Returns a member's entry in the file's card, and its weights."""
+    """Returns a member's entry in the file's card (its description), and the member's weights."""
     name, network, card, share = member
     if card.game != "brawl":
         raise InvalidInput(

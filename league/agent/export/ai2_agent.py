@@ -1,6 +1,6 @@
 """Plays in UTMIST's AI² tournament. This single file holds the agent's code and its weights.
 
-It needs only Python 3.10 and numpy, and reads no other file. Upload it as `user/my_agent.py`.
+The file needs only Python 3.10 and numpy, and reads no other file. Upload it as `user/my_agent.py`.
 """
 
 import base64
@@ -25,7 +25,8 @@ class SubmittedAgent(Agent):
 
     Args:
         file_path: ignored. The tournament passes it, but this agent reads no file.
-        seed: seed of the agent's random numbers. By default they differ between objects.
+        seed: seed of the agent's random numbers. By default the random numbers differ between
+            objects.
     """
 
     def __init__(self, file_path: Any = None, seed: Any = None) -> None:
@@ -39,7 +40,7 @@ class SubmittedAgent(Agent):
         self.reset()
 
     def reset(self) -> None:
-        """Forgets the match so far. `predict` calls it when it notices a new match."""
+        """Forgets the match so far. `predict` calls this method when it notices a new match."""
         drawn = 0
         if len(self.networks) > 1:
             shares = [card["share"] for card in CARD["members"]]
@@ -53,7 +54,8 @@ class SubmittedAgent(Agent):
     def predict(self, obs: Any) -> np.ndarray:
         """Returns the keys for this frame: W A S D space H L J K G, 1 for a pressed key, else 0.
 
-        Call it in every frame. It decides every `frame_skip` frames, and holds the keys in between.
+        Call it in every frame. The agent decides every `frame_skip` frames, and holds the keys in
+        between.
         """
         raw = np.asarray(obs, np.float64)
         damage, stocks, _ = now = raw[[[12, 44], [13, 45], [8, 40]]]

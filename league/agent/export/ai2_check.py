@@ -2,7 +2,7 @@
 
 In each match, the file's agent runs in its own process (`ai2_seat.py`). The process is confined
 like the process of a rival, another person's agent (`rival_worker.py`). The agent sees the same
-observations as in the original (the tournament's game), and can import only the tournament's
+observations as in the original game (the tournament's), and can import only the tournament's
 packages.
 """
 
@@ -104,7 +104,7 @@ class Seat:
         self.start_seconds = self._answer(lambda said: float(said["start_seconds"]))
 
     def predict(self, raw_O: NDArray[np.float64]) -> list[float]:
-        """Returns the ten keys for an observation of the original."""
+        """Returns the ten keys for an observation of the original game."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # an ended process gives no answer either
             print(json.dumps(raw_O.tolist()), file=self._process.stdin, flush=True)
@@ -258,8 +258,8 @@ def check(file: Path, checkout: Path | None = None) -> Iterator[Played]:
 
 
 def original(seen_O: NDArray[Any]) -> NDArray[np.float64]:
-    """Converts this project's observations `[..., O]` to the original's `[..., 64]`. The original
-    clips heights at ±7 units and speeds at ±10 units/s.
+    """Converts this project's observations `[..., O]` to the original game's, `[..., 64]`. The
+    original game clips heights at ±7 units and speeds at ±10 units/s.
     """
     seen, half = np.array(seen_O[..., : 2 * len(SCALES)], np.float64), len(SCALES)
     raw = seen.reshape(*seen.shape[:-1], 2, half)

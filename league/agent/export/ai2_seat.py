@@ -1,11 +1,12 @@
 """Plays a file's `SubmittedAgent` as the AI² tournament does, in a process for each match.
 
-It needs Python 3.10 and numpy. The file may import only packages that both the tournament's
-environment and this Python have. The tournament's game is called the original here. With a checkout
-of the tournament's repository, the agent gets the original's environment.
+This program needs Python 3.10 and numpy. The agent's file may import only packages that both the
+tournament's environment and this Python have. The tournament's game is called the original game
+here. With a checkout of the tournament's repository, the agent gets the original game's
+environment.
 
 The first line of output is {"start_seconds": …}. Each line of input is an observation of the
-original as a JSON list, and the answer is {"action": […], "ms": …}.
+original game as a JSON list, and the answer is {"action": […], "ms": …}.
 """
 
 import collections
@@ -87,7 +88,7 @@ class Box:
 
 
 class Sections:
-    """Names the parts of an observation, as the original's `obs_helper` does."""
+    """Names the parts of an observation, as the original game's `obs_helper` does."""
 
     def __init__(self) -> None:
         self.sections: dict[str, tuple[int, int]] = {}
@@ -109,7 +110,7 @@ class Sections:
 
 
 class Keys:
-    """Names the ten keys, as the original's `act_helper` does."""
+    """Names the ten keys, as the original game's `act_helper` does."""
 
     def __init__(self) -> None:
         self.sections = {name: index for index, name in enumerate(KEYS)}
@@ -128,7 +129,7 @@ class Keys:
 
 
 class Env:
-    """Replaces the original's environment. It has only the newest observation."""
+    """Replaces the original game's environment, and has only the newest observation."""
 
     def __init__(self) -> None:
         self.obs_helper, self.act_helper = Sections(), Keys()
@@ -150,7 +151,7 @@ class Env:
 
 
 class Agent:
-    """Replaces the original's base class."""
+    """Replaces the original game's base class."""
 
     def __init__(self, file_path: Any = None) -> None:
         self.file_path = self._gdown() if file_path is None else file_path
@@ -210,8 +211,8 @@ class Refusal(importlib.abc.MetaPathFinder):
 
 
 def of_checkout(folder: str) -> Any:
-    """Loads the original's environment. During the load the checkout is the working directory,
-    because the original looks there for its pictures.
+    """Loads the original game's environment. During the load the checkout is the working directory,
+    because the original game looks there for its pictures.
     """
     own = os.getcwd()
     sys.path.insert(0, folder)
@@ -225,8 +226,9 @@ def of_checkout(folder: str) -> Any:
 
 
 def stand_in() -> Env:
-    """Makes an environment without the original's code. It installs a module `environment.agent`
-    with `Agent` and the common names that `from environment.agent import *` provides.
+    """Makes an environment without the original game's code. For this it installs a module
+    `environment.agent` with `Agent` and the common names that `from environment.agent import *`
+    provides.
     """
     import numpy
 
@@ -251,7 +253,7 @@ def stand_in() -> Env:
 
 def loaded(file: str, env: Any) -> Any:
     """Runs a file and returns its agent, ready to play. The agent's class is `SubmittedAgent`. If
-    the file has no such class, it is the last class that derives from `Agent`.
+    the file has no such class, the agent's class is the last class that derives from `Agent`.
     """
     spec = importlib.util.spec_from_file_location("my_agent", file)
     assert spec is not None

@@ -1,9 +1,9 @@
 """Writes a snapshot's step as an ONNX graph: observation and state in, logits and next state out.
 
-The graph computes `PlayingNetwork.step`, for any number of rows. It does not sample, so the caller
-draws actions from the logits. It keeps no state either, so the caller passes each output
-`next_NAME` to the next step as the input `NAME`. `write_folder` adds a card and a program with a
-class that plays the graph.
+The graph computes `PlayingNetwork.step`, for any number of rows. The graph does not sample, so the
+caller draws actions from the logits. It keeps no state either, so the caller passes each output
+`next_NAME` to the next step as the input `NAME`. `write_folder` adds a card (a description of the
+snapshot) and a program with a class that plays the graph.
 
 Shape suffixes: B rows, O observation, A actions.
 """
@@ -83,7 +83,8 @@ class OneStep(nn.Module):
 
 
 def onnx_graph(network: PlayingNetwork, card: SnapshotCard) -> bytes:
-    """Makes the content of a `.onnx` file, with the card under the metadata key `kumite`.
+    """Makes the content of a `.onnx` file, with the snapshot's card (its description) under the
+    metadata key `kumite`.
 
     Raises:
         InvalidInput: the package onnx or onnxscript is missing.

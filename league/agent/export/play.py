@@ -1,4 +1,4 @@
-"""Plays the snapshot in this file's folder. It needs only numpy and onnxruntime.
+"""Plays the snapshot in this file's folder. This program needs only numpy and onnxruntime.
 
     from play import Agent
 
@@ -85,8 +85,8 @@ class Agent:
     def decide(
         self, observation: Any, legal: Any = None, greedy: bool = False, time_left: float = 1.0
     ) -> np.ndarray:
-        """Makes a new decision, without holding it. Use it if the environment itself repeats
-        actions.
+        """Makes a new decision, without holding it. Use this method if the environment itself
+        repeats actions.
 
         Args:
             observation: The observation, float `[O]`.

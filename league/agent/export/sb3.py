@@ -48,7 +48,8 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
     In games of choices, `policy.predict` also takes `action_masks` (bool `[B, A]`).
 
     Attributes:
-        card: the snapshot's card. A policy that was loaded from a file has no card.
+        card: the snapshot's card (its description). A policy that was loaded from a file has no
+            card.
     """
 
     card: SnapshotCard
