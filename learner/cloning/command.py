@@ -1,4 +1,6 @@
-"""``league clone``: makes an agent that plays like a member of a league, and compares the two."""
+"""``league clone``: makes an agent that plays like a member of a league, and compares agent and
+member.
+"""
 
 from __future__ import annotations
 

@@ -162,8 +162,8 @@ def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int) -> NDArray
     is one exception. If the previous decision holds a key, and the player lets this key go and
     presses it again, the decision releases the key. The reason is that a game may react only to a
     new press, for example with a jump (`league.replay.recorder`). But a key that is down in all of
-    the decision's frames stays held. Of the rules that were tried, only this rule keeps the
-    strength of a bot (docs/cloning.md).
+    the decision's frames stays held. Of the rules that were tried, only this rule lets a clone keep
+    the strength of a bot (docs/cloning.md).
 
     Args:
         actions_FA: keys of each frame.

@@ -29,16 +29,16 @@ from learner.cloning.demonstrations import demonstrations
 from learner.cloning.training import accuracy, make_clone
 
 ROWS = 32
-"""Number of matches played at once. When the time is up, all of these matches are still finished.
-With more matches at once, a slow player would exceed its time by too much.
+"""Number of matches played at once. When the time is up, all matches in progress are still
+finished. With more matches at once, a slow player would exceed its time by too much.
 """
 MOST = 400
 """Largest number of matches of each kind: to learn from, against the opponents, and against the
-original. Learning from more matches would take too long.
+original (the cloned player). Learning from more matches would take too long.
 """
 DISTURB = 0.05
-"""Share of a bot's or a rival's frames in which the recorder replaces the player's keys with keys
-that the player held at an earlier moment (docs/cloning.md).
+"""Share of the frames of a bot or a rival (another person's agent) in which the recorder replaces
+the player's keys with keys that the player held at an earlier moment (docs/cloning.md).
 """
 SHARP = 0.3
 """Temperature of the clones of bots and rivals, if the actions are keys. Most bots and rivals are
@@ -47,19 +47,20 @@ not make (measured in docs/rivals.md).
 """
 CLEAN, DIRECT = 1 << 32, 1 << 33
 """Numbers that are added to the seeds of the matches that measure a clone, so that these matches
-share no seed with the matches to learn from. `CLEAN` is for matches against the original's
-opponents, and `DIRECT` for matches against the original itself.
+share no seed with the matches to learn from. `CLEAN` is for matches against the opponents of the
+original (the cloned player), and `DIRECT` for matches against the original itself.
 """
 MUCH = 0.1
-"""Points per match. A clone counts as much worse than its original if, with 95 % confidence, its
-score is lower by more than this. Its score against other opponents is compared with the original's
-score, and its score in direct matches with ½.
+"""Difference in points per match. A clone counts as much worse than its original (the cloned
+player) if, with 95 % confidence, the clone's score is lower by more than this difference. The
+clone's score against other opponents is compared with the original's score, and the clone's score
+in direct matches with ½.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Likeness:
-    """Compares a clone with its original. A win counts 1 point, and a draw ½.
+    """Compares a clone with its original, the cloned player. A win counts 1 point, and a draw ½.
 
     Attributes:
         clone, original: names of the two players.
@@ -84,8 +85,8 @@ class Likeness:
 
     @property
     def lead(self) -> Measured:
-        """The clone's points per match against the opponents minus the original's, with a 95 %
-        interval.
+        """The clone's points per match against the opponents minus the points of the original (the
+        cloned player), with a 95 % interval.
 
         Source: R. G. Newcombe, "Interval estimation for the difference between independent
         proportions", Statistics in Medicine 17 (1998), method 10.
@@ -193,7 +194,8 @@ class Original:
     def likeness(self, clone: Member) -> Likeness:
         """Plays new matches of the member and its clone, and compares the two players.
 
-        Both meet the same opponents on the same seeds, from both seats. Then they meet each other.
+        Both players meet the same opponents on the same seeds, from both seats. Then the two
+        players meet each other.
 
         Raises:
             DataCorrupt: no match could be played to its end.

@@ -191,7 +191,7 @@ def log_loss(
 
 @dataclass(frozen=True)
 class Epoch:
-    """Describes a pass over the matches. Number 0 is the state before the first pass.
+    """Describes a pass over the matches. The pass with number 0 is the state before training.
 
     Losses are in nats per decision. `held_out` is computed without smoothing.
     """

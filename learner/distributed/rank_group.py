@@ -73,12 +73,12 @@ class RankGroup:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this is the rank that writes files and publishes snapshots."""
+        """Whether this is the leader (rank 0), which writes files and publishes snapshots."""
         return self.rank == 0
 
     def seed(self, seed: int) -> int:
-        """Returns a seed for this rank, so that no two ranks draw the same numbers. The leader's
-        seed is `seed` itself.
+        """Returns a seed for this rank, so that no two ranks draw the same numbers. The leader
+        (rank 0) gets `seed` itself.
         """
         return seed + 1_000_003 * self.rank
 
@@ -131,7 +131,7 @@ class RankGroup:
         return summed.view_as(extra).to(extra)
 
     def broadcast(self, value: Any) -> Any:
-        """Returns the leader's `value`, on every rank."""
+        """Returns the `value` of the leader (rank 0), on every rank."""
         if self.size == 1:
             return value
         values = [value]
@@ -140,7 +140,9 @@ class RankGroup:
         return values[0]
 
     def gather(self, value: Any) -> list[Any]:
-        """Returns the `value` of every rank on the leader, and an empty list on other ranks."""
+        """Returns the `value` of every rank on the leader (rank 0), and an empty list on other
+        ranks.
+        """
         if self.size == 1:
             return [value]
         values = [None] * self.size if self.is_leader else None
@@ -149,7 +151,7 @@ class RankGroup:
         return list(values or ())
 
     def broadcast_weights(self, network: torch.nn.Module) -> None:
-        """Gives every rank the leader's parameters and buffers."""
+        """Gives every rank the parameters and buffers of the leader (rank 0)."""
         if self.size > 1:
             with _peers(), torch.no_grad():
                 for tensor in network.state_dict().values():

@@ -36,11 +36,11 @@ def current() -> SharedSum | None:
 class SharedSum:
     """Adds up float32 numbers over all ranks. The launcher makes it before it forks the ranks.
 
-    Each rank has two slots that it alone writes, and it uses them alternately. To compute a sum,
-    each rank writes its slot, reports the slot as complete, and waits for the reports of all other
-    ranks. Then it reads the slots of all ranks. A rank's report for the next sum shows that it has
-    read all slots of this sum. So when a rank writes a slot again, all ranks have read the old
-    numbers.
+    Each rank has two slots that no other rank writes, and uses the two slots alternately. To
+    compute a sum, each rank writes its slot, reports the slot as complete, and waits for the
+    reports of all other ranks. Then it reads the slots of all ranks. A rank's report for the next
+    sum shows that it has read all slots of this sum. So when a rank writes a slot again, all ranks
+    have read the old numbers.
 
     Args:
         ranks: number of ranks.
@@ -52,9 +52,9 @@ class SharedSum:
         self._pairs = {pair: socket.socketpair() for pair in combinations(range(ranks), 2)}
 
     def enter(self, rank: int) -> None:
-        """Makes this process the rank `rank`. It closes its copies of the connections' ends that
-        belong to other ranks. So when a rank ends, its connections close, and the other ranks
-        notice.
+        """Makes this process the rank `rank`. The process closes its copies of the connections'
+        ends that belong to other ranks. So when a rank ends, the rank's connections close, and the
+        other ranks notice.
         """
         global _current
         _current = self

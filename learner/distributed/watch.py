@@ -23,7 +23,7 @@ ERROR_FILE = "error-{rank}"
 """Name of the file to which a rank writes the error message when it fails."""
 _POLL_SECONDS = 0.05
 _PATIENCE_SECONDS = 30.0
-"""Time for the other ranks to end after a failure, before they are killed."""
+"""Time for the other ranks to end after a rank has failed, before they are killed."""
 
 
 def watch() -> int:

@@ -95,7 +95,8 @@ def doctor(
 def _named(
     preset: str | None, config: Path | None, game: str | None
 ) -> tuple[str | None, list[str]]:
-    """Returns the preset and the assignments to resolve the settings from.
+    """Returns the preset and the assignments (`SECTION.KEY=VALUE`) from which the settings are
+    made.
 
     If neither a preset nor a file is named, a game whose actions are choices gets the preset
     `board`. Any other game except `brawl` then gets dense rewards.

@@ -1,7 +1,8 @@
 """Defines the reasons for not learning that the doctor checks, and the verdicts on them.
 
 If a part of a learner is broken, the checks of the parts that depend on it fail as well. Only the
-broken part has to be fixed. So `primary_causes` lists the other findings as its consequences.
+broken part has to be fixed. So `primary_causes` lists the other findings as consequences of the
+broken part's finding.
 """
 
 from __future__ import annotations
@@ -80,13 +81,14 @@ REASONS: Mapping[str, Reason] = {
     "M": Reason("Minimal agent learns nothing", "flow"),
 }
 """The twenty reasons of the checklist in docs/doctor.md, and further reasons with letters as keys.
-B, C, O and V are judged for every set-up. A, W and E need a run's files, and M needs --emergency.
-If the game fails a match, the doctor reports only F."""
+Reasons B, C, O and V are judged for every set-up. Reasons A, W and E need a run's files, and reason
+M needs --emergency. If the game fails a match, the doctor reports only reason F.
+"""
 LEADS_TO: Mapping[str, frozenset[str]] = {
     key: frozenset({*reason.leads_to.split(), "M"}) - {key} for key, reason in REASONS.items()
 }
 """For each reason, the other reasons whose checks may fail only because of this reason. Every
-reason leads to M. There are no cycles.
+reason leads to M (the minimal agent learns nothing). There are no cycles.
 """
 SYSTEMS = tuple(dict.fromkeys(reason.system for reason in REASONS.values()))
 """The systems that the reasons belong to, in the order of the reasons."""
@@ -116,7 +118,7 @@ def judged(
     """Makes a finding with the worst verdict that applies.
 
     Args:
-        key: the reason.
+        key: the reason's key in `REASONS`.
         measured: the measurement in words.
         failure: whether the verdict is a failure.
         warning: whether the verdict is at least a warning.

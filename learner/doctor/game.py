@@ -1,8 +1,8 @@
 """Plays the game at random and with its bots, and judges its observations, actions, determinism and
 rewards.
 
-A reason such as 7 or C is an entry of `learner.doctor.findings.REASONS`, which lists the reasons
-why an agent may not learn. A batch has N rows, and each row plays one match after another.
+Numbers and letters such as 7 or C are keys of reasons in `learner.doctor.findings.REASONS`. A batch
+has N rows, and each row plays one match after another.
 
 Shape suffixes: T decisions, N rows (matches at once), 2 seats, O observation, K reward terms, A
 actions.
@@ -28,9 +28,9 @@ from learner.doctor.setup import SetUp
 KEY_SHARE = 0.18
 """Share of the time in which a fresh policy holds a key: sigmoid(-1.5)."""
 LOOK_STEPS = 200
-"""Decisions over which observations, determinism and the effects of actions are examined."""
+"""Number of decisions in which observations, determinism and effects of actions are examined."""
 MATCH_STEPS = 2700
-"""Decisions after which a match that has not ended is no longer followed."""
+"""Number of decisions after which a match that has not ended is no longer followed."""
 REPEATED_MATCHES = 8
 ACTIONS_AT_MOST = 32
 PAIRS_AT_MOST = 96
@@ -98,8 +98,8 @@ class GameFails(LeagueError):
 
 
 def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
-    """Judges reasons 1 to 10, 19, C and O from a few hundred matches. A compiled game plays them in
-    seconds.
+    """Judges the reasons 1 to 10, 19, C and O from a few hundred matches. A compiled game plays
+    these matches in seconds.
 
     Args:
         set_up: the game and its settings.
@@ -212,7 +212,7 @@ def _decide(game: BatchedGame, luck_N2A: NDArray[np.float32]) -> NDArray[np.uint
 
 
 def _differ(trace: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
-    """Returns for each of `rows` of `other` whether it differs from the corresponding row of
+    """Returns for each of `rows` of `other` whether the row differs from the corresponding row of
     `trace`.
     """
     steps = min(len(trace.ended_TN), len(other.ended_TN))
@@ -225,8 +225,8 @@ def _differ(trace: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
 
 
 def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
-    """Judges reasons 1, 3 and 5, by the observations and their changes. Plays the same seeds twice,
-    the second time with the rows in reverse order.
+    """Judges reasons 1, 3 and 5: whether observations change, matches repeat, and numbers are
+    finite. Plays the same seeds twice, the second time with the rows in reverse order.
     """
     rows, own_size = np.arange(REPEATED_MATCHES), set_up.spec.own_size
     met = [EXTERNAL, *(set_up.spec.bot_index(name) for name in set_up.bots)]
@@ -274,7 +274,7 @@ def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
 
 
 def _bounds(*traces: Trace) -> Finding:
-    """Judges reason C, by how often the game had to clip its observations."""
+    """Judges reason C: whether the game had to clip its observations."""
     clipped: Counter[str] = sum((Counter(trace.clipped) for trace in traces), Counter())
     views = sum(  # the first view of each match, and the view after each decision
         len(ended_TN[0]) + ended_TN.size + int(ended_TN.sum())
@@ -295,8 +295,8 @@ def _bounds(*traces: Trace) -> Finding:
 
 
 def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
-    """Judges reason 2 (actions have no effect) and reason 4 (the observation must show the
-    opponent). Plays each match several times from the same seed, and compares the copies.
+    """Judges reasons 2 and 4: whether actions and the opponent have effects, and the observation's
+    size. Plays each match several times from the same seed, and compares the copies.
 
     The first row of a match is played without a change. Then follows a row for each action that is
     tried. In this row, seat 0 flips the key at random times, or takes the choice once. In the last
@@ -366,8 +366,8 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
 
 
 def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
-    """Judges reasons 6 to 8 and 19, by whether rewards exist, come often enough, and have a
-    suitable size.
+    """Judges reasons 6 to 8 and 19: whether rewards exist, come often enough, and have a suitable
+    size.
     """
     weights_K, learner = set_up.weights_K, set_up.settings.learner
     # Horizon of the discount, in decisions.
@@ -419,9 +419,7 @@ def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
 
 
 def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
-    """Judges reason 9, by how much each reward term pays, and reason 10, by whether winners are
-    paid more than losers.
-    """
+    """Judges reasons 9 and 10: how much each reward term pays, and whether winners get more."""
     weights_K = set_up.weights_K
     sums = (played.match_sums()[:, :1], bots.match_sums())
     sizes_K = np.mean([np.abs(sums_NK * weights_K).mean((0, 1)) for sums_NK in sums], axis=0)
@@ -460,7 +458,7 @@ def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
 
 
 def _opponents(set_up: SetUp, played: Trace) -> Finding:
-    """Judges reason O, by whether matches against the mix's opponents leave something to learn."""
+    """Judges reason O: whether matches against the mix's opponents leave something to learn."""
     score_N, met = played.first_scores(), set_up.opponents
     scores = {name: float(np.nanmean(score_N[n :: len(met)])) for n, name in enumerate(met)}
     paid_N = (played.match_sums()[:, 0] * set_up.weights_K).sum(-1)

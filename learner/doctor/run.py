@@ -1,12 +1,11 @@
 """Judges a run by the learner's files: scalars, tables, and the newest checkpoint.
 
-Most checks look at the newest fifth of the run, because a fault at the start may be over. A short
-training (`learner.doctor.training`) judges the newest weights. The learner's alarms are recomputed
-from its files, by the rules that the learner itself uses (`league.runs.alarms`).
+Most checks look at the newest fifth of the run, because a fault at the start of the run may be
+over. A short training (`learner.doctor.training`) judges the newest weights. The learner's alarms
+are recomputed from its files, by the rules that the learner itself uses (`league.runs.alarms`).
 
 Clean matches are matches that the evaluator plays only to measure. No learner trains on them.
-A reason such as 14 or E is an entry of `learner.doctor.findings.REASONS`, which lists the reasons
-why an agent may not learn.
+Numbers and letters such as 14 or E are keys of reasons in `learner.doctor.findings.REASONS`.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class RunEvidence:
         scalars: TensorBoard's values by tag.
         alarms: alarms that were on at the end.
         flattered: for each opponent, the score in training matches minus the score in clean
-            matches.
+            matches, which only measure.
     """
 
     set_up: SetUp
@@ -154,7 +153,9 @@ def read_run(folder: Path, name: str = "main") -> RunEvidence:
 
 
 def _flattered(folder: Path, name: str) -> dict[str, float]:
-    """Compares a learner's newest 1,000 training matches with its clean matches, by opponent."""
+    """Compares a learner's newest 1,000 training matches with its clean matches (which only
+    measure), by opponent.
+    """
     trained: dict[str, list[float]] = defaultdict(list)
     for row in read_rows(folder / f"learner-{name}" / "monitor.csv")[-1000:]:
         trained[row["opponent"]].append(float(row["score"]))
@@ -220,7 +221,7 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
 
 
 def _policy(run: RunEvidence, entropies: list[float]) -> Iterator[Finding]:
-    """Judges reasons 16, 18 and E, by the entropy and by how far updates move the policy."""
+    """Judges reasons E, 16 and 18: entropy, and how far updates move the policy."""
     kls, late = run.scalar("policy/approx_kl"), median(run.late("policy/approx_kl"))
     falls = [(b / a, number) for number, (a, b) in enumerate(pairwise(entropies), 1) if a > 1e-9]
     left, worst = min(falls, default=(1.0, 0))

@@ -78,7 +78,7 @@ def explained_variance(
 
     Args:
         value: predicted values of any shape.
-        target: their targets, of the same shape.
+        target: the values' targets, of the same shape.
         add_up: sums numbers over all ranks (`RankGroup.sum`).
     """
     pair = torch.stack([target.flatten(), (target - value).flatten()]).double()

@@ -1,5 +1,5 @@
-"""Computes metrics for the log, in addition to an update's losses. To save time, they are computed
-from samples.
+"""Computes metrics for the log, in addition to an update's losses. To save time, these metrics are
+computed from samples.
 
 Gradient norms come from the first minibatch. Metrics of the strategy latent (the encoder's summary
 of the opponent) and of attention come from a single forward pass of the encoder over a sample of
@@ -176,10 +176,10 @@ def attention_age(weights_TBPh: Tensor, stride: int) -> Tensor:
 def separation(latent_ND: np.ndarray, kinds_N: Sequence[str]) -> float:
     """Measures the share of the latents' variance that lies between kinds, corrected for chance.
 
-    It is Kelley's epsilon squared (PNAS 21, 1935), 1 - (W / (n - k)) / (S / (n - 1)). There are n
-    latents of k kinds. S is the sum of squared distances from the mean of all latents, and W the
-    sum of squared distances from the mean of the latent's kind. Random labels give 0 on average. A
-    share of 1 means that all latents of a kind are the same.
+    The share is Kelley's epsilon squared (PNAS 21, 1935), 1 - (W / (n - k)) / (S / (n - 1)). There
+    are n latents of k kinds. S is the sum of squared distances from the mean of all latents, and W
+    the sum of squared distances from the mean of the latent's kind. Random labels give 0 on
+    average. A share of 1 means that all latents of a kind are the same.
 
     Args:
         latent_ND: latents.

@@ -1,10 +1,10 @@
 """`LeaguePPO`: sb3-contrib's RecurrentPPO with its hot paths replaced for many matches at once.
 
-It is used like its parent class (callbacks, logger, `learn`, `predict`, `save`). Two faults of
-sb3-contrib 2.9 rule out the parent's own code. `MultiBinary` actions fail in its `evaluate_actions`
-(an int8 tensor meets a float tensor). If actor and critic share an LSTM, the critic's gradient does
-not reach the LSTM. Here a forward pass unrolls whole sequences into logits and values, and the
-losses of both actor and critic train the layers that they share.
+The class is used like its parent class (callbacks, logger, `learn`, `predict`, `save`). Two faults
+of sb3-contrib 2.9 rule out the parent's own code. `MultiBinary` actions fail in its
+`evaluate_actions` (an int8 tensor meets a float tensor). If actor and critic share an LSTM, the
+critic's gradient does not reach the LSTM. Here a forward pass unrolls whole sequences into logits
+and values, and the losses of both actor and critic train the layers that they share.
 
 Shape suffixes: T steps, X rows (history and steps), N matches, B matches of a minibatch, A actions,
 O observation, H memory, D latent.
@@ -60,10 +60,12 @@ STOP_INTERVAL = 32
 slowest rank.
 """
 GAE_LAMBDA = 0.95
-"""Lambda of the generalised advantage estimate. It comes from the guide of the preset `seed`."""
+"""Lambda of the generalised advantage estimate, from the training guide that the preset `seed`
+follows (docs/settings.md).
+"""
 MAX_GRAD_NORM = 0.5
-"""Largest norm of the gradient of all parameters together. It comes from the guide of the preset
-`seed`.
+"""Largest norm of the gradient of all parameters together, from the training guide that the preset
+`seed` follows (docs/settings.md).
 """
 _LOGGED = (
     "loss/policy",
@@ -188,7 +190,9 @@ class LeaguePPO(RecurrentPPO):
 
     @property
     def _held(self) -> References | None:
-        """The references if their divergence is a term of the loss, otherwise None."""
+        """The references (frozen copies of the learner) if the divergence from them is a term of
+        the loss, otherwise None.
+        """
         return self.references if self.transform is None else None
 
     def _forget_matches(self) -> None:
@@ -381,8 +385,8 @@ class LeaguePPO(RecurrentPPO):
 
     def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
         """Returns the learner's memory in its own seats, and its memory in the opponents' seats. In
-        self-play the learner plays both. The second memory is None unless the rewards are
-        transformed.
+        self-play the learner plays both kinds of seats. The second memory is None unless the
+        rewards are transformed.
         """
         across = None if self.transform is None else env.opponent_policy.live_memory()
         return (self.agent_state.h_BH, self.agent_state.c_BH), across
@@ -516,7 +520,7 @@ class LeaguePPO(RecurrentPPO):
         )
 
     def loss_terms(self, batch: Minibatch) -> LossTerms:
-        """Computes the loss terms of a minibatch. Each has a gradient and is not yet weighted."""
+        """Computes a minibatch's loss terms. Each term has a gradient and is not yet weighted."""
         with self.gradient_step.autocast():
             out = self.unroll(batch)
             forecast = None
@@ -564,8 +568,8 @@ class LeaguePPO(RecurrentPPO):
         return self.settings.ent_coef_at(self._current_progress_remaining)
 
     def _renew_references(self) -> None:
-        """Logs the divergence if it is part of the rewards, and freezes a new reference when it is
-        due.
+        """Logs the divergence from the references (frozen copies of the learner) if it is part of
+        the rewards, and freezes a new reference when it is due.
         """
         references = self.references
         if references is None:
@@ -612,8 +616,8 @@ class LeaguePPO(RecurrentPPO):
         self.logger.record("learning/updates", self._n_updates, exclude="tensorboard")
 
     def predict(self, *args: Any, **kwargs: Any) -> tuple[np.ndarray, StateArrays | None]:
-        """Calls `LeaguePolicy.predict`. Unlike the parent's method it accepts `action_masks`, which
-        sb3-contrib's evaluation passes.
+        """Calls `LeaguePolicy.predict`. Unlike the parent's method, this method accepts
+        `action_masks`, which sb3-contrib's evaluation passes.
         """
         return self.policy.predict(*args, **kwargs)
 

@@ -61,7 +61,7 @@ def clipped_policy_loss(
 
     Args:
         log_prob: log-probabilities of the actions under the current policy, in nats.
-        old_log_prob: their log-probabilities under the policy that acted.
+        old_log_prob: log-probabilities of the actions under the policy that acted.
         advantage: advantages.
         clip_range: c.
         weight: weight of each step. None: all weights are equal.

@@ -16,7 +16,9 @@ from learner.distributed.rank_group import RankGroup
 from learner.ppo.loss import WeightedMeans
 
 SMALLEST_SCALE = 1.0
-"""Smallest loss scale. If the gradient still overflows at this scale, it is itself infinite."""
+"""Smallest loss scale. If the gradient still overflows at this scale, the unscaled gradient is
+infinite.
+"""
 SMALLEST_RATE = 1.0 / 64.0
 
 

@@ -1,4 +1,5 @@
-"""Regularises through the rewards: moving away from the references costs reward.
+"""Regularises through the rewards: moving away from the references (frozen copies of the learner)
+costs reward.
 
 For the learner's seat i and the opponent's seat j:
 
@@ -30,10 +31,10 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 
 
 class RewardTransform(History):
-    """Records a rollout from the opponents' side, and transforms the rewards at its end.
+    """Records a rollout from the opponents' side, and transforms the rewards at the rollout's end.
 
     Args:
-        references: the references. A distance from them costs reward.
+        references: frozen copies of the learner. A distance from them costs reward.
         steps: T.
     """
 
@@ -80,8 +81,8 @@ class RewardTransform(History):
         self.actions_TNA[t] = torch.as_tensor(env.opponent_actions_NA, device=self.device)
 
     def play(self, steps: int) -> Tensor | None:
-        """Unrolls the references over the opponents' seats of self-play matches. In these matches
-        the learner also plays the opponents' seats.
+        """Unrolls the references (frozen copies of the learner) over the opponents' seats of
+        self-play matches. In these matches the learner also plays the opponents' seats.
 
         Returns:
             The references' logits `[M, T, R, A]`, or None without self-play.
@@ -130,7 +131,9 @@ class RewardTransform(History):
 
     @torch.no_grad()
     def divergence(self, buffer: SequenceBuffer) -> Divergence:
-        """Computes the learner's KL divergence from its references in the rollout, for the log."""
+        """Computes the learner's KL divergence from its references (frozen copies) in the rollout,
+        for the log.
+        """
         decided_TN, logits_MTNA = buffer.decided_TN(), self.references.logits_MTCA
         kl_MTN = kl_to_fixed(
             self.config.action_kind, self.own_logits_TNA, logits_MTNA, buffer.legal_TNA

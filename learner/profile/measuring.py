@@ -1,5 +1,4 @@
-"""Measures the learner's pipeline in bursts. A burst is a short training that consists of whole
-updates.
+"""Measures the learner's pipeline in bursts, short trainings that consist of whole updates.
 
 A fork server loads torch once, and forks a fresh process for every measurement. So the memory and
 CPU time of each measurement are separate. If a measurement runs out of memory, the others are not
@@ -63,7 +62,7 @@ class Burst:
     Attributes:
         steps: steps of the learner, all matches together.
         seconds: wall-clock time of these steps.
-        parts: seconds by kind of work. `other` is the time that no counter covers.
+        parts: seconds by kind of work. `other` is the time that belongs to no kind.
         cpu_seconds: CPU time of the process for these steps, all its threads together.
     """
 
@@ -98,7 +97,7 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Holds the bursts of an order, or the reason for a failure.
+    """Holds the bursts (short trainings) of an order, or the reason for a failure.
 
     Attributes:
         bursts: at least one burst, if nothing failed.
@@ -122,8 +121,8 @@ class Measured:
         return Spread(median(rates), min(rates), max(rates))
 
     def shares(self) -> dict[str, float]:
-        """Returns the share of the time that each kind of work takes, over all bursts. The shares
-        add up to 1.
+        """Returns the share of the time that each kind of work takes, over all bursts (short
+        trainings). The shares add up to 1.
         """
         total = sum(sum(burst.parts.values()) for burst in self.bursts)
         kinds = self.bursts[0].parts
@@ -181,7 +180,7 @@ class Pipeline:
         _, self._callback = self.model._setup_learn(settings.learner.steps, None)
 
     def burst(self, seconds: float) -> Burst:
-        """Plays and learns for at least `seconds`, in whole updates."""
+        """Plays and learns for at least `seconds`, and ends with a whole update."""
         model, played = self.model, self.model.num_timesteps
         start = time.perf_counter()
         cpu, busy = time.process_time(), busy_seconds(model)

@@ -28,13 +28,15 @@ from learner.train.build import SessionSettings, check_stages
 
 SECONDS, SWEEP_SECONDS = 20.0, 6.0
 BURSTS, SWEEP_BURSTS = 5, 3
-"""Bursts of one configuration. Their spread shows how steady the machine is."""
+"""Number of bursts (short trainings) with each configuration. Their spread shows how steady the
+machine is.
+"""
 Changes = Mapping[str, str | int]
 AXES = ("matches", "batch_size", "threads", "precision")
 """Settings of [learner] that a sweep may change."""
 CHANGES_LEARNING = ("matches", "batch_size")
-"""Axes that affect learning and not only its speed, because they change the rollouts or the
-optimizer's steps.
+"""Axes (settings that a sweep varies) that affect learning and not only its speed, because they
+change the rollouts or the optimizer's steps.
 """
 CLOSE = 0.03
 """Speeds that differ by less than this share count as equal."""
@@ -184,7 +186,7 @@ def take(
 def plan(
     learner: Mapping[str, Any], wanted: Mapping[str, Sequence[str | int]], cores: int, gpu: bool
 ) -> list[Changes]:
-    """Combines values of all axes into the configurations of a sweep.
+    """Combines values of all axes (settings to vary) into the configurations of a sweep.
 
     Args:
         learner: the settings [learner].

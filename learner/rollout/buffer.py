@@ -1,8 +1,8 @@
 """Stores a rollout in memory, preceded by the history that the encoder needs. Time is the first
 axis.
 
-Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, B matches of a minibatch, O
-observation, A actions.
+Shape suffixes: X = C + T rows (C of context and T of the rollout), N matches, B matches of a
+minibatch, O observation, A actions.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class SequenceBuffer(History):
         return self._known_TN if self.weight_TN is None else self._known_TN * self.weight_TN
 
     def leave_out(self, t: int, steps_N: NDArray[np.int64], failed_N: NDArray[np.bool_]) -> None:
-        """Excludes the steps of matches that failed.
+        """Excludes the steps of failed matches from learning.
 
         Args:
             t: the step in which they failed.
@@ -265,7 +265,7 @@ class SequenceBuffer(History):
             weight_TN[max(0, end - int(steps_N[n])) : end, n] = 0.0
 
     def leave_out_unplayed(self) -> None:
-        """Excludes the unused rows at the end of matches that have waited."""
+        """Excludes from learning the unused rows at the end of matches that have waited."""
         if (played_TN := self.played_TN) is not None:
             self._weights()[torch.from_numpy(~played_TN).to(self.value_TN.device)] = 0.0
             self.reward_TN[~played_TN], self.ended_TN[~played_TN] = 0.0, False

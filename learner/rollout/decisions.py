@@ -25,7 +25,7 @@ class Decisions:
     learner's actions and its observation stay the same.
 
     Args:
-        game: the game. While some of its rows play, the other rows rest.
+        game: the game. While some of its rows (matches) play, the other rows rest.
         frame_skip: frames of a decision.
 
     Attributes:
@@ -45,17 +45,19 @@ class Decisions:
 
     @property
     def held_N(self) -> NDArray[np.bool_]:
-        """True in rows whose decision has begun, so the learner's actions can't change."""
+        """True in rows (matches) whose decision has begun, so that the learner's action can't
+        change.
+        """
         return self.done_N > 0
 
     @property
     def over_N(self) -> NDArray[np.bool_]:
-        """True in rows whose decision has ended in this step."""
+        """True in rows (matches) whose decision has ended in this step."""
         return ~self.open_N
 
     def seen_NO(self, seat_N: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Copies the observations `[N, O]` of these seats. In rows whose decision has begun, it is
-        the observation from before the decision.
+        """Copies the observations `[N, O]` of these seats. In rows (matches) whose decision has
+        begun, the copy is the observation from before the decision.
         """
         seen_NO = self._game.observations_N2O[np.arange(len(seat_N)), seat_N]
         held = np.flatnonzero(self.held_N)

@@ -30,12 +30,12 @@ from learner.rollout.source import OpponentSource
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 """Errors for an opponent whose weights can't be used. The match is reported as failed."""
 UNPLAYABLE_IN_A_ROW = 256
-"""After this many opponents in a row whose weights can't be used, the learner gives up. If 1 in 20
-opponents could be played, the probability of such a long series would be two in a million.
+"""After this many consecutive opponents whose weights can't be used, the learner gives up. If 1 in
+20 opponents could be played, the probability of such a long series would be two in a million.
 """
 HANDED_BACK_IN_A_ROW = 32
-"""Largest number of matches in a row that are handed back because their rivals are slow. The next
-match is played even if its rival is slow.
+"""Largest number of consecutive matches that are handed back because their rivals (other people's
+agents) are slow. The next match is played even if its rival is slow.
 """
 RECENT = 1000
 """The share of rivals among opponents is averaged over about this many of the newest draws. The
@@ -43,14 +43,16 @@ share of steps that wait for rivals is averaged over about this many of the newe
 rivals.
 """
 SLOW = 0.5
-"""Rivals count as slow if their matches wait in more than this share of the steps."""
+"""Rivals (other people's agents) count as slow if their matches wait in more than this share of the
+steps.
+"""
 FAILURES_IN_A_ROW = 16
-"""The learner stops after this many failed matches in a row, or after twice the number of matches
-that are played at once if this is larger.
+"""The learner stops after this many consecutive failed matches, or after twice the number of
+matches that are played at once if that is larger.
 """
 FAILING_STEPS = 8
-"""The learner stops only if at least this many steps had failed matches. A process of the game that
-dies fails all its matches in the same step, and this alone is no reason to stop.
+"""The learner stops only if at least this many steps had failed matches. If a process of the game
+dies, all its matches fail in the same step, which alone is no reason to stop.
 """
 
 
@@ -126,8 +128,8 @@ class LeagueVecEnv(VecEnv):
     # -- VecEnv ---------------------------------------------------------------------------------
 
     def reset(self) -> NDArray[np.float32]:
-        """Begins a match in every row that has no match. After a restart, some rows continue their
-        matches.
+        """Begins a match in every row (place for a match) that has no match. After a restart, some
+        rows continue their matches.
         """
         self._begin([n for n, assignment in enumerate(self.assignments) if assignment is None])
         return self.observations()
@@ -217,9 +219,7 @@ class LeagueVecEnv(VecEnv):
         return (1.0 - frames_N / self.game.spec.max_frames).astype(np.float32)
 
     def or_held(self, actions_NA: NDArray[Any]) -> NDArray[Any]:
-        """Returns `actions_NA`, except in rows whose decision continues. There the earlier actions
-        are returned.
-        """
+        """Returns `actions_NA`, but the earlier actions in matches whose decision continues."""
         held_N = self.decisions.held_N
         if not held_N.any():
             return actions_NA
@@ -324,8 +324,8 @@ class LeagueVecEnv(VecEnv):
     def _play_rivals(
         self, rival_N: NDArray[np.bool_], seen_NO: NDArray[np.float32], may_wait: int
     ) -> None:
-        """Lets rivals decide about the next frame of open decisions, and plays this frame. It waits
-        until all but at most `may_wait` rivals have decided.
+        """Lets rivals decide about the next frame of open decisions, and plays this frame. The call
+        waits until all but at most `may_wait` rivals have decided.
         """
         if not (rival_N & self.decisions.open_N).any():
             return
@@ -381,7 +381,7 @@ class LeagueVecEnv(VecEnv):
         self._begin(rows)
 
     def _count_failure(self, reason: str) -> None:
-        """Raises `NothingPlayable` once too many matches in a row have failed."""
+        """Raises `NothingPlayable` once too many consecutive matches have failed."""
         self._failed_in_a_row += 1
         are_many = self._failed_in_a_row >= max(FAILURES_IN_A_ROW, 2 * self.num_envs)
         if are_many and self._failing_steps >= FAILING_STEPS:
@@ -406,7 +406,7 @@ class LeagueVecEnv(VecEnv):
         """Takes assignments until an opponent can play, and seats this opponent in row `n`.
 
         Raises:
-            NothingPlayable: `UNPLAYABLE_IN_A_ROW` opponents in a row can't play.
+            NothingPlayable: `UNPLAYABLE_IN_A_ROW` consecutive opponents can't play.
         """
         for _ in range(UNPLAYABLE_IN_A_ROW):
             assignment = self._take()

@@ -23,7 +23,8 @@ class MixSource:
         live: the learner.
         snapshots: frozen players of the category `snapshots`.
         seed: seed of the draws.
-        matches_per_draw: number of consecutive matches against an opponent before the next draw.
+        matches_per_draw: number of consecutive matches against an opponent before another opponent
+            is drawn.
     """
 
     def __init__(

@@ -68,7 +68,7 @@ class MatchBroker:
 
     The thread keeps `ahead` assignments ready, sends results in batches until the matchmaker
     acknowledges them, and sends a heartbeat with the newest progress every `beat_seconds`. If the
-    thread fails, the next call from the training loop raises its error.
+    thread fails, the next call from the training loop raises the thread's error.
 
     Args:
         client: connection to the matchmaker.
@@ -79,9 +79,9 @@ class MatchBroker:
         ready: assignments that are leased already.
         log_position: position of the newest acknowledged result in the league's log.
         beat_seconds: seconds between heartbeats.
-        is_leader: whether this process is the leader of the learner's processes (ranks), which
-            share an incarnation. The leader sends the heartbeats for all of them, and hands back
-            all unplayed matches at the end.
+        is_leader: whether this process is the leader (rank 0) of the learner's processes (ranks),
+            which share an incarnation. The leader sends the heartbeats for all of them, and hands
+            back all unplayed matches at the end.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class MatchBroker:
 
     def paused(self) -> bool:
         """Returns whether an operator has paused the learners, as of the newest heartbeat. Waits
-        for the first heartbeat. Only the leader may call it, because only the leader sends
+        for the first heartbeat. Only the leader (rank 0) may call it, because only the leader sends
         heartbeats.
         """
         with self._changed:
@@ -222,8 +222,8 @@ class MatchBroker:
             return self._log_position
 
     def close(self, reason: str = "the learner stops") -> None:
-        """Ends the thread. In the leader of the ranks, also sends a last heartbeat and hands back
-        all unplayed matches of the ranks.
+        """Ends the thread. The leader (rank 0) sends a last heartbeat and hands back unplayed
+        matches.
         """
         with self._changed:
             if self._closing:

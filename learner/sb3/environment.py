@@ -64,8 +64,8 @@ class _Keys(spaces.MultiBinary):
 class JoinedEnv(LeagueVecEnv):
     """Plays matches of the player that learns here, and reports their results to the league.
 
-    Make it with `league_env`. Close it, or use it in a `with` block. It then returns the leases of
-    matches that it has not played.
+    Make it with `league_env`. Close it, or use it in a `with` block, so that the leases of unplayed
+    matches are returned.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ class SessionSettings:
         return self.learner.share(RankGroup().size)
 
     def hash(self) -> str:
-        """Returns the hash of all sections, for snapshot cards."""
+        """Returns the hash of all sections, for the cards (descriptions) of snapshots."""
         return sections_hash(
             {name: getattr(self, name).model_dump(mode="json") for name in vars(self)}
         )
@@ -126,7 +126,7 @@ def check_stages(
         rivals: names of the league's rivals.
 
     Raises:
-        ConfigError: a stage or a mix can't be played. The message names it.
+        ConfigError: a stage or a mix can't be played. The message names the stage or mix.
     """
     game = settings.game.spec()
     bots = [bot.name for bot in game.bots if not bot.held_out]
@@ -169,7 +169,7 @@ def make_env(
     device: torch.device,
     live: Player,
 ) -> LeagueVecEnv:
-    """Makes the environment in which `live` learns. Its opponents compute on `device`."""
+    """Makes the environment in which `live` learns. The opponents compute on `device`."""
     learner, group = settings.share, RankGroup()
     batched_policy = BatchedPolicy(
         learner.matches,

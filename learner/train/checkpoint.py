@@ -31,7 +31,7 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 FORMAT = 3
 MOST_BYTES = 16 * 2**30
 KEEP = 3
-"""Number of checkpoints to keep on disk. If the newest is damaged, two others are left."""
+"""Number of checkpoints on disk. If the newest checkpoint is damaged, two others are left."""
 _FILE = re.compile(r"step_(\d{12})\.pt")
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class CheckpointFolder:
             values: tensors and plain values.
 
         Raises:
-            StorageFull: there is no space for it.
+            StorageFull: there is no space for the checkpoint.
         """
         path = self.folder / f"step_{step:012d}.pt"
         temporary = path.with_suffix(".tmp")
@@ -208,8 +208,8 @@ OWN = (
 
 
 def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
-    """Returns the values that a rank adds to the leader's checkpoint: its matches in progress, and
-    its own random and recurrent state.
+    """Returns the values that a rank adds to the checkpoint of the leader (rank 0): the rank's
+    matches in progress, and its own random and recurrent state.
 
     Args:
         model: the algorithm.
@@ -222,7 +222,9 @@ def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
 
 
 def parts_of(saved: Values) -> list[Values]:
-    """Splits a checkpoint into a complete checkpoint for each of its ranks, the leader's first."""
+    """Splits a checkpoint into a complete checkpoint for each rank, with the leader's (rank 0's)
+    first.
+    """
     others = [
         {**saved, **rank, "algorithm": {**saved["algorithm"], **rank["algorithm"]}}
         for rank in saved.get("ranks", ())
@@ -234,12 +236,12 @@ def snapshot_values(network: PlayingNetwork, card: SnapshotCard) -> Values:
     """Returns the values of `algorithm_state` that a snapshot has: the weights, and the scale of
     returns, which is the unit of the critic's values.
 
-    The scale counts as measured over all of the snapshot's steps. If the card has a scale of 1, the
-    scale was not measured, so it is left out.
+    The scale counts as measured over all of the snapshot's steps. A scale of 1 on the card means
+    that the scale was not measured, so it is left out.
 
     Args:
         network: the snapshot.
-        card: its card.
+        card: the snapshot's card (its description).
     """
     values: Values = {"network": network.state_dict()}
     if card.reward_scale != 1.0:
@@ -359,7 +361,9 @@ def load_environment_state(
 
 
 def load_weights_and_counters(model: LeaguePPO, algorithm: Values, frames: int) -> None:
-    """Restores weights, counters and references for a learner that begins new matches."""
+    """Restores weights, counters and references (frozen copies of the learner) for a learner that
+    begins new matches.
+    """
     load_weights(model, algorithm)
     model.num_timesteps = model.env.learner_step = algorithm["num_timesteps"]
     model._n_updates = algorithm["updates"]

@@ -30,7 +30,9 @@ against the stage's opponent from the matches since the earlier step. It returns
 no such matches, or if too few steps have passed since the last estimate.
 """
 LOOKS = 5
-"""Number of win rate estimates per snapshot interval. The win rate changes little in between."""
+"""Number of win rate estimates per snapshot interval. The win rate changes little between two
+estimates.
+"""
 log = logging.getLogger(__name__)
 
 
@@ -41,7 +43,7 @@ class Curriculum:
     Args:
         settings: the stages.
         player: the player that learns.
-        place: where in the curriculum to continue.
+        place: the place in the curriculum from which to continue.
     """
 
     def __init__(
@@ -124,7 +126,7 @@ def _stage(settings: StageSettings) -> Stage:
 class StageRunner:
     """Applies a curriculum to a learner's matches, and reports the current stage to the league.
 
-    If the learner has several ranks, the leader decides and all ranks follow.
+    If the learner has several ranks (processes), the leader (rank 0) decides and all ranks follow.
 
     Args:
         incarnation: the learner's incarnation (see `learner.train.join`).

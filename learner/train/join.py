@@ -2,8 +2,8 @@
 
 At each start, a worker gets a number from the matchmaker, its incarnation. Requests under an
 earlier incarnation of the worker are refused. All ranks (processes) of a learner share an
-incarnation, which the leader opens, so the matchmaker sees a single worker. Each rank holds its own
-leases under this incarnation.
+incarnation, which the leader (rank 0) opens, so the matchmaker sees a single worker. Each rank
+holds its own leases under this incarnation.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def live_player(name: str, game: BatchedGame, generation: Generation | None = No
 
 
 def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) -> None:
-    """Registers the game's bots and the live player. A second call changes nothing."""
+    """Registers the bots and the live player, which learns. A second call changes nothing."""
     bots = [
         Player(name=bot.name, game=live.game, kind=PlayerKind.BOT, held_out=bot.held_out)
         for bot in game.spec.bots
@@ -100,7 +100,7 @@ def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Playe
     """Makes the values of a checkpoint from the newest of the learner's snapshots that can be
     loaded.
 
-    Training continues with a new optimizer and new references.
+    Training continues with a new optimizer and new references (frozen copies of the learner).
 
     Returns:
         The values, or None if no snapshot can be loaded.

@@ -19,7 +19,8 @@ def make_logger(
     settings: Mapping[str, Any],
     is_leader: bool = True,
 ) -> Logger:
-    """Makes a logger that writes into `folder`. If there are several ranks, only the leader writes.
+    """Makes a logger that writes into `folder`. If there are several ranks (processes), only the
+    leader (rank 0) writes.
 
     Args:
         wandb: off, offline or online.
@@ -40,7 +41,7 @@ def make_logger(
 
 
 class TensorBoardWriter(TensorBoardOutputFormat):
-    """Writes scalars for TensorBoard. While the disk is full, they are dropped."""
+    """Writes scalars for TensorBoard. While the disk is full, scalars are dropped."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder)

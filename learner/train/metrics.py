@@ -39,9 +39,10 @@ log = logging.getLogger(__name__)
 
 
 class Progress:
-    """Keeps recent results and clock readings, and computes metrics from them.
+    """Keeps recent results and times, and computes metrics from them.
 
-    All readers of these metrics (the terminal view, TensorBoard, heartbeats) rely on the names.
+    All readers of these metrics (the terminal view, TensorBoard, heartbeats) rely on the metrics'
+    names.
     """
 
     def __init__(self, target_steps: int, frames_per_second: int) -> None:
@@ -73,7 +74,7 @@ class Progress:
         self._added_at[name] = self._updates
 
     def mark(self, step: int, frames: int, busy: dict[str, float]) -> None:
-        """Stores a clock reading and the counters after an update.
+        """Stores the time and the counters after an update.
 
         Args:
             step: steps so far.
@@ -84,7 +85,7 @@ class Progress:
         self._marks.append((time.monotonic(), step, frames, busy))
 
     def rest(self) -> None:
-        """Forgets the clock readings, because the learner is paused and makes no steps."""
+        """Forgets the stored times, because the learner is paused and makes no steps."""
         self._marks.clear()
 
     def metrics(self) -> dict[str, float]:
@@ -142,7 +143,8 @@ class Reporter:
     """Writes a learner's files, and keeps its current metrics.
 
     `metrics` has the metrics of the newest update, the progress and the active alarms. Every rank
-    has a reporter, but only the leader's reporter writes files and keeps metrics.
+    (process) has a reporter, but only the reporter of the leader (rank 0) writes files and keeps
+    metrics.
     """
 
     def __init__(

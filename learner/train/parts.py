@@ -86,7 +86,8 @@ def build_parts(
     Args:
         name: name of the player that learns.
         should_stop: called often. If it returns True, the run ends with a snapshot.
-        initial: the values to start from if there is no checkpoint, from `initial_values`.
+        initial: the weights and other values to start from if there is no checkpoint
+            (`initial_values`).
         parent: the member that `initial` belongs to.
         generation: an exploiter's generation, None for other learners.
         generation_steps: steps after which an exploiter is frozen at the latest.

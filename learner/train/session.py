@@ -32,8 +32,8 @@ class Session:
     """Trains a learner in a league.
 
     If the learner has several ranks, each rank has a session, which plays its share of the matches.
-    Only the leader decides, writes files and publishes. All ranks call the methods in the same
-    order.
+    Only the leader (rank 0) decides, writes files and publishes. All ranks call the methods in the
+    same order.
 
     Attributes:
         over: whether an exploiter's generation has ended.
@@ -152,7 +152,8 @@ class Session:
 
     def save_checkpoint(self, pending: SnapshotCard | None = None, milestone: bool = False) -> None:
         """Waits until all results are acknowledged, and writes a checkpoint. If a snapshot follows,
-        `pending` is the snapshot's card, and `milestone` whether the snapshot is a milestone.
+        `pending` is the snapshot's card (its description), and `milestone` whether the snapshot is
+        a milestone.
         """
         model, env = self.model, self.model.env
         self.group.check_weights(model.policy)
@@ -208,7 +209,9 @@ class Session:
                 time.sleep(SPACE_SECONDS)
 
     def _register_reference(self, network: AgentNetwork, step: int) -> str:
-        """Makes a reference a member of the league and returns its name there."""
+        """Makes a reference (a frozen copy of the learner) a member of the league and returns its
+        name there.
+        """
         name = ""
         if self.group.is_leader:
             name = self._with_space(lambda: self.publisher.publish_reference(network, step))
@@ -254,8 +257,8 @@ class Session:
         self.leave()
 
     def leave(self) -> None:
-        """Leaves the league. The leader leaves last, and hands back the matches that were not
-        played.
+        """Leaves the league. The leader (rank 0) leaves last, and hands back the matches that were
+        not played.
         """
         if not self.group.is_leader:
             self.broker.close()

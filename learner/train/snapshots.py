@@ -1,6 +1,7 @@
-"""Freezes the learner's weights as snapshots and references, which are members of the league.
+"""Freezes the learner's weights as snapshots and as references (frozen copies that the learner's
+policy stays near). Both are members of the league.
 
-A snapshot's card describes the snapshot: its sizes, game, step, origin and metrics.
+A snapshot's card describes the snapshot: sizes, game, step, origin and metrics.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class SnapshotPublisher:
-    """Publishes snapshots and references: stores the file with the weights, then registers the
-    member.
+    """Publishes snapshots and references (see the module): stores the file with the weights, then
+    registers the member.
 
     Args:
         client: connection to the matchmaker.
@@ -95,8 +96,8 @@ class SnapshotPublisher:
         return registered[0]
 
     def promote(self) -> None:
-        """Makes the newest snapshot a milestone. After its last step, a learner calls `promote` in
-        place of `publish` if this step already has a snapshot.
+        """Makes the newest snapshot a milestone, which is never retired. After its last step, a
+        learner calls `promote` in place of `publish` if this step already has a snapshot.
         """
         for player in self._client.players(kinds=[PlayerKind.SNAPSHOT]):
             if player.name == self.parent and not player.milestone:
@@ -135,7 +136,7 @@ class SnapshotPublisher:
     # -- references -----------------------------------------------------------------------------
 
     def publish_reference(self, network: AgentNetwork, step: int) -> str:
-        """Makes `network` the member ``LIVE.reference-STEP`` and returns its name.
+        """Makes `network` a reference, the member ``LIVE.reference-STEP``, and returns its name.
 
         The card holds no time. So a run that dies before its next checkpoint later makes the same
         file and the same member again.
@@ -144,8 +145,8 @@ class SnapshotPublisher:
         return self._freeze(network, card, PlayerKind.REFERENCE).name
 
     def keep_references(self, names: Sequence[str]) -> None:
-        """Retires the learner's references that are not in `names`, so that they are no longer
-        drawn as opponents.
+        """Retires the learner's references (frozen copies) that are not in `names`, so that they
+        are no longer drawn as opponents.
         """
         retired, returned = self._client.keep_references(self._incarnation, names)
         for name in retired:
@@ -154,8 +155,8 @@ class SnapshotPublisher:
             log.info("%s is back", name)
 
     def reference_scores(self) -> Mapping[str, float]:
-        """Returns each reference's score. While a reference has no rating, this is the score of its
-        parent snapshot.
+        """Returns the score of each reference (frozen copy of the learner). If a reference has no
+        rating, its parent snapshot's score is returned.
 
         Many references have no rating, because a reference plays only if a mix names the category
         `reference`. The parent snapshot was frozen at most one `snapshot_interval` earlier. Scores
