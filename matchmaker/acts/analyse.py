@@ -21,11 +21,13 @@ from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
 
 FIRST_MATCHES = 200
-"""Number of clean matches that the first analysis needs. With fewer matches, ratings are too
-uncertain.
+"""Number of clean matches (both players frozen) that the first analysis of the league needs. With
+fewer matches, ratings are too uncertain.
 """
 GROWTH = 1.1
-"""Factor by which the number of clean matches must grow before the next analysis."""
+"""Factor by which the number of clean matches (both players frozen) must grow before the next
+analysis.
+"""
 
 
 def analyse(league: League) -> bool:
@@ -125,8 +127,8 @@ def open_due_epochs(league: League) -> list[Book]:
 
 
 def _open_epoch(league: League, tx: Transaction, book: Book) -> bool:
-    """Begins a book's epoch if the ratings in memory include every logged result. Otherwise it
-    returns False, and the matchmaker's next sweep tries again.
+    """Begins a rating epoch of a book (one kind of match) if the ratings in memory include every
+    logged result. Otherwise returns False, and the matchmaker's next sweep tries again.
     """
     position = tx.positions()[0]
     with league.view.lock:

@@ -3,9 +3,9 @@ opponents with weights), or a worker names both players. After a restart, a work
 matches that it was playing at its checkpoint.
 
 A worker gets a lease on each of its matches. A lease ends when the match's result is reported, when
-it is released, when it expires without progress, or when a restart abandons it. After a lease has
-expired, it no longer counts toward the worker's open leases. If the match's result comes later, it
-is still accepted once, unless the worker was restarted.
+it is released, when it expires without progress, or when a restart abandons it. An expired lease no
+longer counts toward the worker's open leases. If the match's result comes later, the result is
+still accepted once, unless the worker was restarted.
 """
 
 from __future__ import annotations
@@ -141,12 +141,12 @@ def acquire_pairings(
     matches. The two matches of a pair have the same seed and swapped seats.
 
     If a pairing's `until` is above 0, it is the total number of matches that the two players should
-    have. Matches that count in the pairing's book and matches with open leases are subtracted from
-    it, and at most the rest is leased (rounded up to whole pairs).
+    have. The matches that already count and the matches with open leases are subtracted from this
+    number, and at most the rest is leased (rounded up to whole pairs).
 
-    A pair's seed is derived from its number. With `until`, the numbers continue after all pairs
-    that were ever leased for these players. So no seed is played twice, not even the seed of a
-    match that never had a result.
+    A pair's seed is derived from the pair's number. With `until`, the numbers continue after all
+    pairs that were ever leased for these players. So no seed is played twice, not even the seed of
+    a match that never had a result.
 
     Raises:
         NotFound: a player does not exist.
@@ -235,11 +235,11 @@ def _named_draw(
 def carry_matches(
     league: League, tx: Transaction, incarnation: IncarnationRow, match_ids: Sequence[str]
 ) -> list[Assignment]:
-    """Leases matches again to a restarted worker, which was playing them at its checkpoint. Their
-    seats, seeds and books stay the same.
+    """Leases matches again to a restarted worker, which was playing them at its checkpoint. The
+    matches' seats, seeds and books (kinds of match) stay the same.
 
     Args:
-        incarnation: the new incarnation (start) of the worker that played them.
+        incarnation: the new incarnation (start) of the worker that played the matches.
         match_ids: ids of the interrupted matches.
 
     Raises:
@@ -344,7 +344,7 @@ def release_matches(
 
     Args:
         match_ids: ids of the matches to release. If it is empty, all open leases are released.
-        reason: why they are released, for the log.
+        reason: why the matches are released, for the log.
 
     Returns:
         How many leases were released.
@@ -376,8 +376,8 @@ def expire(league: League, tx: Transaction) -> int:
 def close(
     league: League, tx: Transaction, rows: Sequence[AssignmentRow], state: str, reason: str
 ) -> None:
-    """Closes leases for `reason`. `state` says how they ended, for example "expired". Logs an event
-    for each incarnation that held some of them.
+    """Closes leases for `reason`. `state` says how the leases ended, for example "expired". Logs an
+    event for each incarnation (start of a worker) that held some of these leases.
     """
     for number in sorted({row.incarnation for row in rows}):
         mine = [row for row in rows if row.incarnation == number]

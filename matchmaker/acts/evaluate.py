@@ -3,7 +3,7 @@ matches of open evaluations.
 
 Only the requests are stored, not their progress. An evaluation is done when its book (the results
 of one kind of match) counts enough matches between its players, no matter which evaluator played
-them or why. If some of these matches stop counting later, the evaluation is open again.
+them or why. If some of the counted matches stop counting later, the evaluation is open again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from matchmaker.store.transaction import Transaction
 MAX_OPEN = 100
 MAX_MATCHES = 100_000
 MAX_PAIRS = 256
-"""Largest number of pairs of players in an evaluation. Each member of a mixture is in pairs of its
+"""Largest number of pairs of players in an evaluation. Each member of a mixture makes pairs of its
 own.
 """
 
@@ -51,9 +51,10 @@ def request_evaluation(
     Args:
         player: the name of a player or of a mixture. A player that still learns is replaced by its
             newest snapshot.
-        opponents: names of players or mixtures, with the same replacement.
+        opponents: names of players or mixtures. Players that still learn are replaced in the same
+            way.
         matches: number of matches against each opponent. It must be even.
-        book: the book that counts the matches, eval or greedy.
+        book: the book (kind of match) in which the matches count, eval or greedy.
         by: the person who asks.
 
     Raises:
@@ -156,8 +157,8 @@ def cancel_those_of(league: League, tx: Transaction, name: str, by: str, reason:
 
 
 def standing(league: League, asked: Asked) -> Evaluation:
-    """Returns an evaluation with its present state. It is done if its book counts all the requested
-    matches.
+    """Returns an evaluation with its present state. It is done if all the requested matches count
+    in its book (kind of match).
     """
     evaluation, wanted = asked
     if evaluation.state is EvaluationState.OPEN:
@@ -191,8 +192,8 @@ def report(league: League, number: int) -> Report:
 
 
 def summaries(league: League, number: int = 0) -> list[Report]:
-    """Returns a report without scores on each evaluation, or only on evaluation `number` if it is
-    not 0.
+    """Returns a report without scores on each evaluation, or only on evaluation `number` if
+    `number` is not 0.
 
     Raises:
         NotFound: there is no such evaluation.

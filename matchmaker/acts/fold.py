@@ -1,8 +1,8 @@
 """Stores folds while the matchmaker serves the league.
 
 A fold is the state that results from applying the whole log in order (`matchmaker.state.folding`).
-Storing it takes seconds with a million results between two thousand players. If the matchmaker did
-this itself, calls would have to wait. So another process, `python -m matchmaker.acts.fold DB
+Storing a fold takes seconds with a million results between two thousand players. If the matchmaker
+stored it itself, calls would have to wait. So another process, `python -m matchmaker.acts.fold DB
 SETTLED`, loads the last stored fold, applies the rest of the log, and returns the new fold. SETTLED
 is the fold's attribute `settled`.
 """
@@ -27,7 +27,7 @@ from matchmaker.store.rows import FoldRow
 from matchmaker.store.sqlite import SqliteStore
 
 NICE = 10
-"""The nice value of the folding process. Learners and calls go first."""
+"""The nice value of the folding process, so that learners and calls go first."""
 FAR_BEHIND = 4
 """Once the number of new results is this many times `folding.EVERY`, the matchmaker stores the fold
 itself.
@@ -38,7 +38,9 @@ other process would then take minutes.
 
 
 class FoldKeeper:
-    """Stores a fold of a league's log every `folding.EVERY` results."""
+    """Stores a fold of a league's log (the state after all of the log) every `folding.EVERY`
+    results.
+    """
 
     def __init__(self, league: League, db: Path) -> None:
         self._league, self._db = league, db
@@ -87,7 +89,7 @@ class FoldKeeper:
         return written
 
     def stop(self) -> None:
-        """Kills the folding process if it is running. Its fold is then lost."""
+        """Kills the folding process if it is running. The fold that it computes is then lost."""
         self._stopped = True
         if self._process is not None:
             self._process.kill()

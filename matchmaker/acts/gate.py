@@ -17,7 +17,8 @@ against the last snapshot of the same learner that was admitted, in pairs of mat
 seed. Otherwise, both kinds are played and decided in the same way.
 
 The gate's state follows from the log alone. A match that failed, or whose lease ended without a
-result, is left out even if its result comes later. So a gate's counts never change later.
+result, is left out even if its result comes later. So the counts of a gate never change once
+results are counted.
 """
 
 from __future__ import annotations
@@ -57,20 +58,22 @@ from matchmaker.state.league import League
 from matchmaker.store.transaction import Reader, Transaction
 
 LIMIT = 2000
-"""Number of results against a victim after which a gate ends undecided. A result is a match in the
-gate of an exploiter's candidate, and a pair of matches in the gate of a main's candidate.
+"""Number of results against a victim after which a gate (a candidate's test) ends undecided. A
+result is a match in the gate of an exploiter's candidate, and a pair of matches in the gate of a
+main's candidate.
 
 Most gates take 130 matches or 270 pairs. Hardly any candidate that is as strong as the test's
-alternative hypothesis takes 2,000. In a game with payoffs only some results count. There the limit
-applies to the results that count, and up to `PLAYED * LIMIT` results may be played.
+alternative hypothesis takes 2,000 results. In a game with payoffs only some results count. In such
+a game the limit applies to the results that count, and up to `PLAYED * LIMIT` results may be
+played.
 """
 PLAYED = 5
-"""Factor by which a gate's matches may exceed the limit in a game with payoffs. Matches with small
-stakes seldom count there.
+"""Factor by which the matches of a gate (a candidate's test) may exceed the limit in a game with
+payoffs, where matches with small margins seldom count.
 """
 FEWEST_FAILURES = 32
-"""A gate ends undecided if at least this many of its matches failed, and if the failed matches
-outnumber the matches with a result.
+"""A gate (a candidate's test) ends undecided if at least this many of its matches failed, and if
+the failed matches outnumber the matches with a result.
 """
 
 
@@ -78,9 +81,9 @@ outnumber the matches with a result.
 
 
 def opponent_of(settings: MatchmakerSettings, player: Player, players: dict[str, Player]) -> str:
-    """Finds the snapshot that a new player must beat in a gate: the last snapshot of its learner
-    that was admitted to the league. Returns "" if the player needs no gate. `players` are in order
-    of registration.
+    """Finds the snapshot that a new player must beat in a gate (a sequential test): the last
+    snapshot of its learner that was admitted to the league. Returns "" if the player needs no gate.
+    `players` are in order of registration.
 
     A learner's gates are played in order of opening, so each admitted snapshot has beaten the
     snapshot admitted before.
@@ -98,8 +101,8 @@ def opponent_of(settings: MatchmakerSettings, player: Player, players: dict[str,
 
 
 def is_of_a_main(player: Player) -> bool:
-    """Returns whether a player is a snapshot of a main of this run. Snapshots that were imported
-    from other runs need no gate.
+    """Returns whether a player is a snapshot of a main (ordinary learner) of this run. Snapshots
+    that were imported from other runs need no gate.
     """
     return (
         player.kind is PlayerKind.SNAPSHOT
@@ -115,8 +118,8 @@ def begin_gate(
     victims: Sequence[str],
     generation: Generation | None = None,
 ) -> CandidateGate:
-    """Opens a candidate's gate against the named victims. `generation` is None for a main's
-    candidate.
+    """Opens a candidate's gate (a sequential test) against the named victims, which are frozen
+    players. `generation` is None for a main's candidate.
     """
     if generation is None:
         elo = league.settings.admission
@@ -149,8 +152,8 @@ def begin_gate(
 def pass_over(
     league: League, tx: Transaction, newer: Player, players: Mapping[str, Player]
 ) -> list[Player]:
-    """Ends those gates of a learner that have no matches yet, because the learner has a newer
-    snapshot.
+    """Ends those gates (tests of new snapshots) of a learner that have no matches yet, because the
+    learner has a newer snapshot.
 
     A learner freezes snapshots faster than gates are played. So at most one of its gates is played
     at a time, and only its newest snapshot waits for the next gate.
@@ -191,7 +194,7 @@ def acquire_gate_matches(
 ) -> list[Assignment]:
     """Leases at most `count` matches of a gate, against the frozen player (victim) whose test is
     being played. If the test counts pairs of matches, only whole pairs are leased. Once the gate is
-    decided, it returns no matches.
+    decided, no matches are leased.
 
     Raises:
         NotFound: there is no such candidate.
@@ -250,8 +253,8 @@ def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate
 def _judged_test(
     league: League, reader: Reader, candidate: str, victim: str
 ) -> tuple[VictimGate, str]:
-    """Judges the test against a victim. Returns the test, and why it ended without being passed (""
-    if it was passed or goes on).
+    """Judges a candidate's test against a victim. Returns the test, and why it ended without being
+    passed ("" if it was passed or goes on).
     """
     rules = league.view.exploiters.rules[candidate]
     matches, failures = played(reader, candidate, victim, rules)
@@ -292,7 +295,7 @@ def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
 def tallied(
     matches: Sequence[Assigned], victim: str, rules: GateRules
 ) -> tuple[Gate, tuple[int, ...], VictimGate]:
-    """Counts a gate's matches against a victim.
+    """Counts the matches of a gate (a candidate's test) against a victim.
 
     Args:
         matches: the gate's matches against the victim.
@@ -325,7 +328,7 @@ def tallied(
 def played(
     reader: Reader, candidate: str, victim: str, rules: GateRules, until: float = math.inf
 ) -> tuple[list[Assigned], int]:
-    """Reads a gate's matches against a victim, paired by their seeds.
+    """Reads the matches of a gate (a candidate's test) against a victim, paired by their seeds.
 
     Args:
         reader: reads the log.
@@ -363,8 +366,8 @@ def played(
 
 
 def decide_gate(league: League, tx: Transaction, incarnation: int, candidate: str) -> CandidateGate:
-    """Judges a gate by the results in the log. If they decide it, records the decision and the
-    candidate's new state.
+    """Judges a gate (a candidate's test) by the results in the log. If the results decide the gate,
+    records the decision and the candidate's new state.
 
     Returns:
         The gate.
@@ -383,8 +386,8 @@ def decide_gate(league: League, tx: Transaction, incarnation: int, candidate: st
 def give_up_gate(
     league: League, tx: Transaction, incarnation: int, candidate: str, reason: str
 ) -> CandidateGate:
-    """Gives up a gate that can't be played, and closes it as undecided. A decided gate does not
-    change.
+    """Gives up a gate (a candidate's test) that can't be played, and closes the gate as undecided.
+    A decided gate does not change.
 
     Raises:
         InvalidInput: the reason is empty.
@@ -400,8 +403,8 @@ def give_up_gate(
 
 
 def close_gate(league: League, tx: Transaction, gate: CandidateGate) -> CandidateGate:
-    """Records a decision, and admits or retires the candidate. Returns the gate with the time of
-    its decision.
+    """Records the decision of a gate, and admits or retires the gate's candidate. Returns the gate
+    with the time of its decision.
     """
     data = {
         "candidate": gate.candidate,

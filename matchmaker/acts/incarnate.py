@@ -62,7 +62,7 @@ def check_owner(league: League, tx: Transaction, token: str, worker: str, number
 
     Args:
         token: name of the token.
-        worker: name of the worker. It may be empty if `number` is given.
+        worker: name of the worker. The name may be empty if `number` is given.
         number: number of an incarnation (start) of the worker, or 0.
     """
     if number:
@@ -93,9 +93,9 @@ def open_incarnation(
 ) -> Opened:
     """Opens a new incarnation of a worker, at each start of the worker.
 
-    It fences the worker's earlier incarnations, so that their calls are refused. It abandons their
-    open leases, and leases the carried matches again. If the worker trains a learner, the results
-    after the learner's checkpoint are marked as lost.
+    The worker's earlier incarnations are fenced, so that their calls are refused. Their open leases
+    are abandoned, and the carried matches are leased again. If the worker trains a learner, the
+    results after the learner's checkpoint are marked as lost.
 
     Args:
         worker: name of the worker.

@@ -48,9 +48,9 @@ class References(NamedTuple):
 def register_players(
     league: League, tx: Transaction, players: Sequence[Player], incarnation: int = 0
 ) -> Registered:
-    """Registers players in order, so parents must come first. A registration is safe to repeat.
-    When repeated, it may make a player a milestone (a snapshot that never retires), and changes
-    nothing else.
+    """Registers players in order, so parents must come before their children. A registration is
+    safe to repeat. A repeated registration may make a player a milestone (a snapshot that never
+    retires), and changes nothing else.
 
     A main's snapshot that must pass a gate (a test against an earlier snapshot) becomes a
     candidate, and its gate opens.
@@ -172,8 +172,8 @@ def change_state(
 
 
 def add_rival(league: League, tx: Transaction, player: Player, by: str) -> PlayerState:
-    """Registers another person's agent, or brings it back after it was removed. A repeated call is
-    safe.
+    """Registers a rival (another person's agent), or brings a removed rival back. A repeated call
+    is safe.
 
     Raises:
         AlreadyExists: another player has the name.
@@ -196,12 +196,12 @@ def add_rival(league: League, tx: Transaction, player: Player, by: str) -> Playe
 
 def remove_rival(league: League, tx: Transaction, player: str, by: str) -> PlayerState:
     """Retires a rival (another person's agent). Matches that were already assigned are still
-    played, and its results stay.
+    played, and the rival's results stay.
 
     Raises:
         NotFound: there is no such player.
         InvalidInput: the player is no rival, or retired already.
-        Refused: it is in quarantine.
+        Refused: the rival is in quarantine.
     """
     target, who = _known(league, player, by)
     if target.kind is not PlayerKind.RIVAL:
@@ -266,8 +266,8 @@ def keep_references(
 def pin_rating(
     league: League, tx: Transaction, player: str, mu: float, unpin: bool, by: str
 ) -> int:
-    """Pins a player's rating at `mu` points in every book, or unpins it. A pinned rating never
-    changes, but still affects the ratings of opponents.
+    """Pins a player's rating at `mu` points in every book (one for each kind of match), or ends the
+    pin. A pinned rating never changes, but still affects the ratings of opponents.
 
     Args:
         mu: the rating, in points.
@@ -305,13 +305,13 @@ def quarantine(
     Args:
         player: name of the player.
         release: whether to end the quarantine.
-        reason: why it is in quarantine.
+        reason: why the player is in quarantine.
         by: the person who asks.
 
     Raises:
         NotFound: there is no such player.
         InvalidInput: the player learns, the reason is empty, or nothing would change.
-        Refused: the player's gate is open.
+        Refused: the player's gate (its test for admission) is open.
     """
     target, who = _known(league, player, by)
     if release:

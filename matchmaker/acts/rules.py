@@ -20,8 +20,8 @@ def change_rules(league: League) -> None:
     """Begins new ratings and payoffs if the settings name another version of the game's rules than
     the log.
 
-    Open leases and gates end. Snapshots retire, because their cards (`Player.card_json`) name the
-    old rules. Workers must be started again.
+    Open leases, and the open gates (tests) of candidates, end. Snapshots retire, because their
+    cards (`Player.card_json`) name the old rules. Workers must be started again.
     """
     game, version = league.settings.game, league.settings.game_version
     with league.store.write() as tx:

@@ -42,8 +42,8 @@ def enter_stage(
     obeyed: int,
     reason: str,
 ) -> StageRequest | None:
-    """Records a learner's stages and which of them is active. Returns the operator's request that
-    the learner has not obeyed yet, or None.
+    """Records the stages of a learner's curriculum, and which stage is active. Returns the
+    operator's request that the learner has not obeyed yet, or None.
 
     Args:
         step: the learner's step.
@@ -135,8 +135,8 @@ def unobeyed(league: League, player: str, place: Place | None) -> StageRequest |
 
 
 def curricula(league: League, reader: Reader) -> list[CurriculumStatus]:
-    """Returns the curricula of all learners, sorted by the learners' names. Each has the request
-    that the learner has not obeyed yet, and the learner's step.
+    """Returns the curricula of all learners, sorted by the learners' names. Each curriculum comes
+    with the request that the learner has not obeyed yet, and with the learner's step.
     """
     workers = (row for row in reader.newest_incarnations() if row.player)
     beats = {row.player: reader.beat(row.number) for row in workers}

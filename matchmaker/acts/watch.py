@@ -1,9 +1,9 @@
 """Watches evaluators, and puts an evaluator into quarantine if it plays a different game than the
-others, because of other rules or corrupted weights.
+other evaluators, because of other rules or corrupted weights.
 
-The watch compares clean matches, in which both players are frozen. It reads them in the order of
-their assignment, up to the oldest match with an open lease. In the order of their results, short
-matches would come first.
+The watch compares clean matches, in which both players are frozen. The matches are read in the
+order in which they were assigned, up to the oldest match with an open lease. In the order of the
+results, short matches would come first.
 
 A quarantine deletes no results, and only excludes them. When the worker is released, its results
 count again, unless the operator says that the worker was repaired.
@@ -46,7 +46,7 @@ def quarantine_worker(
         release: whether to end the quarantine.
         repaired: whether the evaluator had a fault, so that its results from before the release
             stay excluded.
-        reason: why it is in quarantine.
+        reason: why the evaluator is in quarantine.
         by: the person who asks.
 
     Returns:
@@ -87,8 +87,9 @@ def quarantine_worker(
 
 
 def _recounted(league: League, tx: Transaction, incarnations: Collection[int]) -> int:
-    """Rebuilds the clean books if these incarnations reported clean results. Returns the number of
-    these results.
+    """Rebuilds ratings and payoffs of clean matches (both players frozen) if these incarnations
+    (starts of workers) reported any of the matches. Returns the number of results that they
+    reported.
     """
     first, results = pairings.first_counted(tx, incarnations)
     if results:
@@ -98,7 +99,7 @@ def _recounted(league: League, tx: Transaction, incarnations: Collection[int]) -
 
 
 class Watch:
-    """Compares the evaluators of a league each time `look` is called."""
+    """Compares the evaluators of a league at each call of `look`."""
 
     def __init__(self, league: League) -> None:
         self._league = league
@@ -110,9 +111,11 @@ class Watch:
         self._first: pairings.PairedResult | None = None  # may begin a pair
 
     def look(self) -> None:
-        """Reads the new clean matches, and quarantines an evaluator that plays a different game.
+        """Reads the new clean matches (both players frozen), and quarantines an evaluator that
+        plays a different game.
 
-        If the results don't show which evaluator that is, the event in the log names all suspects.
+        If the results don't show which evaluator plays a different game, the event in the log names
+        all suspects.
         """
         view = self._league.view.checked()
         with view.lock:
@@ -145,7 +148,7 @@ class Watch:
             _log.error("%s", text)
 
     def _take_in(self, reader: Reader) -> int:
-        """Compares the clean matches since the last look. Returns the number of compared pairs of
+        """Compares the clean matches since the last call. Returns the number of compared pairs of
         matches (same seed, swapped seats).
         """
         without, released, rules_position = self._counted

@@ -46,7 +46,7 @@ class LeagueMetrics(Collector):
         league.on_verdicts = self.reported
 
     def reported(self, verdicts: Sequence[Verdict]) -> None:
-        """Counts verdicts on results. A repeated call is not counted again."""
+        """Counts verdicts on results. A worker's repeated call is not counted again."""
         for (verdict, reason), count in Counts(map(_labels, verdicts)).items():
             self._results.labels(verdict, reason).inc(count)
 

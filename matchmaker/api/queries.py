@@ -1,4 +1,6 @@
-"""Answers queries about matches and why they were made, and about the league's status."""
+"""Answers queries about matches, about the reasons why matches were made, and about the league's
+status.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from matchmaker.store.transaction import Reader
 MATCHES = 200
 """Largest number of matches on a page."""
 LOOKED_AT = 50_000
-"""Largest number of results that are read for a page. Reading them takes 0.1 s."""
+"""Largest number of results that are read for a page. Reading this many takes 0.1 s."""
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
@@ -129,7 +131,7 @@ def matches(
     Args:
         reader: reads the log.
         player, opponent, category: filters, "" for any.
-        book: filter, None for any.
+        book: filter by kind of match, None for any.
         before: log position before which the page begins, 0 for the newest.
         limit: largest number of matches on the page.
 

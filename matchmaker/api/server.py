@@ -195,7 +195,7 @@ class MatchmakerServer:
 
     def sweep(self) -> int:
         """Expires overdue leases, deletes old stored replies, begins due rating epochs, and checks
-        the log's new rows and the disk. Returns how many leases expired.
+        the log's new rows and the disk. Returns the number of expired leases.
         """
         with self.store.read() as reader:
             due = reader.open_assignments(until=self.league.clock.now())
@@ -225,7 +225,7 @@ class MatchmakerServer:
 
     def store_fold(self) -> None:
         """Stores a fold of the log (the state that results from applying the log in order) if a
-        fold is due. Another process usually computes it.
+        fold is due. Another process usually computes the fold.
         """
         self._folds.store()
 

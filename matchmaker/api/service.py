@@ -2,7 +2,7 @@
 reply.
 
 A call that changes the league has a request id and takes effect once for each id. Only heartbeats
-and uploads have no request id, because they are safe to repeat without it.
+and uploads have no request id, because they are safe to repeat without an id.
 """
 
 from __future__ import annotations

@@ -23,7 +23,9 @@ SELF = "self"
 _ROLES = {"snapshots": (Role.NONE, Role.MAIN), "exploiters": EXPLOITING, "clone": (Role.CLONE,)}
 """Roles of the snapshots in a category."""
 NEWEST_RATED = 2
-"""Number of the learner's newest rated snapshots from which its clean rating is estimated."""
+"""Number of the learner's newest rated snapshots from whose clean ratings (by matches of frozen
+players) the learner's strength is estimated.
+"""
 _LEAST_VARIANCE = 1e-6
 """Lower bound of a variance in points², because a pinned snapshot has variance 0."""
 PATCHED_SHARE = 0.1
@@ -31,7 +33,9 @@ PATCHED_SHARE = 0.1
 category `exploiters`. The other exploiters together have the category's full weight.
 """
 _VICTIM_STATES = (PlayerState.ACTIVE, PlayerState.RETIRED)
-"""States of a victim. A victim that retires during a generation stays a victim."""
+"""States of a victim (a player that an exploiter has to beat). A victim that retires during a
+generation stays a victim.
+"""
 _BY_ROLE = ("snapshots", SELF, "exploiters")
 """The rules of the learner's role divide the total weight of these categories, unless the setting
 `matchmaker.roles` is "mix".
@@ -50,7 +54,7 @@ class Pool:
 
     @property
     def has_role_rules(self) -> bool:
-        """Returns whether the learner's role decides which snapshots it plays."""
+        """Returns whether the learner's role decides which snapshots the learner plays."""
         return self.settings.roles != "mix" and self.learner.role in roles.LEARNING
 
 
@@ -190,7 +194,7 @@ def members(category: str, learner: Player, players: Mapping[str, Player]) -> li
 
     Args:
         category: a category, or the name of a bot or a rival.
-        learner: the learner. It is the only member of the category "self".
+        learner: the learner, which is the only member of the category "self".
         players: all players by name, in order of registration.
     """
     if category == SELF:
@@ -312,7 +316,7 @@ def _slices(pool: Pool, mix: Mapping[str, float]) -> list[Slice]:
 
 def _groups(pool: Pool, category: str) -> list[tuple[float, list[Player]]]:
     """Splits a category's players into groups, and gives each group a factor for the category's
-    weight. The exploiters that the learner has patched (beats now) get a small factor.
+    weight. The group of exploiters that the learner has patched (beats now) gets a small factor.
     """
     learner, players = pool.learner, pool.players
     if category == "victims":

@@ -86,8 +86,8 @@ def draw_table(
         learner: the learner.
         mix_name: name of the mix.
         players: all players by name, in order of registration.
-        tables: ratings and payoffs of each book.
-        exploiters: generations and gates.
+        tables: ratings and payoffs of each book (kind of match).
+        exploiters: the exploiters' generations, and the gates (tests) of candidates.
         change: the operator's newest change of the mix, for the record.
 
     Returns:

@@ -1,7 +1,7 @@
 """Computes the shares of a mix's categories, and the weights of the players in a category.
 
-PFSP follows Vinyals et al. 2019, with a Beta posterior of the learner's win probability p. The
-prior mean p₀ is the prediction of the ratings:
+PFSP (prioritised fictitious self-play) follows Vinyals et al. 2019, with a Beta posterior of the
+learner's win probability p. The prior mean p₀ is the prediction of the ratings:
 
     a = k·p₀ + points,  b = k(1 − p₀) + games − points
     E[(1−p)²] = b(b+1)/((a+b)(a+b+1)),  E[p(1−p)] = ab/((a+b)(a+b+1)),  E[1−p] = b/(a+b)
@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 PRIOR_GAMES = 5.0
 """The prediction of the ratings counts as much as this many games. The prediction keeps a newcomer
-from getting most of the matches, and ten actual games outweigh it.
+from getting most of the matches, and ten actual games outweigh the prediction.
 """
 RECENT_COUNT, RECENT_SHARE = 10, 0.99
-"""The rule `recent` draws a share of .99 from the newest ten snapshots."""
+"""The rule `recent` draws the newest ten snapshots in a share of .99 of the matches."""
 VANISHING = 1e-10
 """If the weights sum to less than this, they carry no information and the draw is uniform."""
 
@@ -39,9 +39,9 @@ class Candidates:
     Attributes:
         names: N names.
         games_N: recent matches of the learner with each player.
-        points_N: the learner's points in them.
+        points_N: the learner's points in these matches.
         predicted_N: the learner's win probability by the ratings.
-        quality_N: match quality.
+        quality_N: TrueSkill's match quality, larger for players of similar strength.
     """
 
     names: tuple[str, ...]
@@ -51,8 +51,8 @@ class Candidates:
     quality_N: Array
 
     def posteriors(self) -> tuple[Array, Array]:
-        """Returns the parameters a and b of each win probability's posterior. p₀ is kept away from
-        0 and 1, where no Beta distribution exists.
+        """Returns the parameters a and b of each win probability's posterior. The prior mean p₀ is
+        kept away from 0 and 1, where no Beta distribution exists.
         """
         p_N = np.clip(self.predicted_N, 1e-6, 1.0 - 1e-6)
         a_N = PRIOR_GAMES * p_N + self.points_N

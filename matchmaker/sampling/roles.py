@@ -2,11 +2,11 @@
 snapshot, and when its weights are reset.
 
 In Vinyals et al. 2019 (Nature 575), the text of the Methods and the published pseudocode disagree,
-so there is a preset for each. This implementation differs from both in three ways. First, where
-they use the "current" weights of another learner, it uses the newest snapshot of that learner.
-Second, a snapshot is saved before an exploiter is reset, while the pseudocode stores the reset
-network. Third, an exploiter must beat a fixed list of frozen players, the victims of its
-generation, instead of the current mains.
+so there is a preset for each. This implementation differs from both of them in three ways. First,
+where text and pseudocode use the "current" weights of another learner, this implementation uses the
+newest snapshot of that learner. Second, a snapshot is saved before an exploiter is reset, while the
+pseudocode stores the reset network. Third, an exploiter must beat a fixed list of frozen players,
+the victims of its generation, instead of the current mains.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ RolePreset = Literal["alphastar-paper", "alphastar-pseudocode"]
 PAPER: RolePreset = "alphastar-paper"
 PSEUDOCODE: RolePreset = "alphastar-pseudocode"
 LEARNING = (Role.MAIN, Role.MAIN_EXPLOITER, Role.LEAGUE_EXPLOITER)
-"""Roles that have rules."""
+"""Roles of learners that have rules."""
 PAST_SHARE, VERIFIED_SHARE, SELF_SHARE = 0.50, 0.15, 0.35
-"""Shares of a main's matches: PFSP over all past players, PFSP over players that it may have
-forgotten, and self-play.
+"""Shares of a main's matches: PFSP (which prefers hard opponents) over all past players, PFSP over
+players that the main may have forgotten how to beat, and self-play.
 """
 NO_LONGER_BEATS = 0.5
 """Win probability below which, in the paper's text, a main "can no longer beat" a player."""
 EXPLOITED_BELOW, FORGOTTEN_BELOW, TOO_STRONG = 0.3, 0.7, 0.3
-"""Bounds in the pseudocode for the learner's win rate against another player. Below the first, a
-past exploiter counts as unbeaten. Below the second, a past main counts as forgotten. Up to the
-third, a current main is too strong.
+"""Bounds in the pseudocode for the learner's win rate against another player. Below the first
+bound, a past exploiter counts as unbeaten. Below the second bound, a past main counts as forgotten.
+Up to the third bound, a current main is too strong.
 """
 TEXT_TOO_STRONG, PSEUDOCODE_TOO_STRONG = 0.2, 0.1
 """A main is too strong for a main exploiter to learn from if the exploiter's win probability is
@@ -95,7 +95,8 @@ def branches(preset: RolePreset, situation: Situation) -> list[Branch]:
 
 def _main_by_text(situation: Situation) -> list[Branch]:
     """Gives 35 % of the matches to self-play, 50 % to all past players, and 15 % to players that
-    the main no longer beats. If there are no such players, these 15 % go to self-play, too.
+    the main no longer beats. If there are no players that the main no longer beats, these 15 % go
+    to self-play, too.
     """
     rivals = (Role.NONE, Role.MAIN, Role.MAIN_EXPLOITER)
     past = [rival for rival in situation.past if rival.role in rivals]
@@ -152,7 +153,8 @@ def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
 
 
 def _main_exploiter_by_text(situation: Situation) -> list[Branch]:
-    """Gives half of the matches to current mains and half to past mains, drawn by PFSP with f_var.
+    """Gives half of the matches to current mains and half to past mains. Past mains are drawn by
+    PFSP with f_var, which prefers opponents of equal strength.
 
     Past mains also replace a current main that the exploiter beats in less than 20 % of matches.
     """
@@ -170,8 +172,8 @@ def _main_exploiter_by_text(situation: Situation) -> list[Branch]:
 def _main_exploiter_by_pseudocode(situation: Situation) -> list[Branch]:
     """Gives all matches to current mains.
 
-    A main's past snapshots, drawn by PFSP with f_var, replace a current main that the exploiter
-    beats in at most 10 % of matches.
+    A main's past snapshots, drawn by PFSP with f_var (which prefers equal opponents), replace a
+    current main that the exploiter beats in at most 10 % of matches.
     """
     branches = []
     share = _part(situation)
@@ -199,7 +201,9 @@ _RULES: dict[tuple[RolePreset, Role], Callable[[Situation], list[Branch]]] = {
 
 
 def _part(situation: Situation) -> float:
-    """Returns the part of each current main if a share is divided equally among them."""
+    """Returns each current main's part if a share of the matches is divided equally among the
+    mains.
+    """
     return 1.0 / max(1, len(situation.mains))
 
 

@@ -26,7 +26,7 @@ SURELY_WRONG = 1e-4
 correct sampler fails each of these tests with a probability of 1 in 10,000.
 """
 FEWEST = 5.0
-"""Cells with a smaller expected number of matches are combined."""
+"""Cells of the χ² test with a smaller expected number of matches are combined."""
 PAIRS = 20_000
 """Number of pairs of players for which ratings are compared with the truth."""
 CERTAIN_GAMES = 1e9
@@ -61,8 +61,8 @@ def report_of(simulation: Simulation) -> Report:
 
 
 def follows(report: Report) -> bool:
-    """Returns whether chance can explain the difference between the realised shares and the
-    rule's.
+    """Returns whether chance can explain the difference between the realised shares and the shares
+    that the sampling rule gives.
     """
     return min(report[name]["p_value"] for name in ("category_fit", "opponent_fit")) >= SURELY_WRONG
 
@@ -227,8 +227,8 @@ def _expected(simulation: Simulation) -> Report:
 
 
 def _ratings(simulation: Simulation) -> Report | None:
-    """Compares the ratings of the clean matches with the truth. Returns None without clean
-    matches.
+    """Compares the ratings of the clean matches (both players frozen) with the true strengths.
+    Returns None without clean matches.
     """
     scenario, view = simulation.scenario, simulation.league.view
     with view.lock:

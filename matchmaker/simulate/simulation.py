@@ -43,9 +43,11 @@ SWEEP_SECONDS = 30.0
 EVALUATORS = 2
 GAMES_A_PAIRING = 4
 BOT_SHARE = 0.3
-"""Share of the clean matches against a bot. The others are between two snapshots."""
+"""Share of the clean matches (both players frozen) that are against a bot. The other clean matches
+are between two snapshots.
+"""
 STEPS_A_MATCH = 460
-"""Learner steps per match. A match of brawl takes about as many."""
+"""Learner steps per match. A match of brawl takes about as many steps."""
 APART_STEPS = 2_000_000
 """Learner steps between two snapshots. Snapshots closer to each other would be too similar."""
 GROWN = 3.0
@@ -115,7 +117,7 @@ class Forgotten:
 
     Attributes:
         weight: the opponent's PFSP weight before the learner began to lose to it.
-        meetings: number of matches between the two since then.
+        meetings: number of matches between learner and opponent since then.
         noticed_after: number of these matches after which the weight was `GROWN` times as large,
             None until then.
     """
@@ -132,9 +134,9 @@ class Simulation:
     A player has the same number here and in the scenario.
 
     Attributes:
-        predicted: for each book, the scores that the ratings predicted when matches were assigned.
-            A score belongs to the learner, or in a clean match to the first player. Self-play is
-            left out.
+        predicted: for each book (kind of match), the scores that the ratings predicted when matches
+            were assigned. A score belongs to the learner, or in a clean match to the first player.
+            Self-play is left out.
         scored: the actual scores of the same matches.
         expected: for each assigned match of a learner, the score that the sampler expected.
         true: the true expected scores of the same matches.
@@ -378,8 +380,8 @@ class Simulation:
         return Seat(player=player.name, digest=player.digest, step_start=step, step_end=step)
 
     def _predict(self, matches: Sequence[Assignment], outcome_G: Array) -> None:
-        """Records the predicted and the actual scores of matches, which must all count in the same
-        book.
+        """Records the predicted and the actual scores of matches, which must all be of the same
+        kind (book).
         """
         score_G = np.where([m.learner_seat == 1 for m in matches], 1.0 - outcome_G, outcome_G)
         is_rated_G = np.array([match.seats[0].name != match.seats[1].name for match in matches])

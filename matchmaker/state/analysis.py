@@ -1,5 +1,5 @@
 """Reads analyses of the league from the log's events. An analysis lists the snapshots in the
-league's Nash mixture. `acts.analyse` makes it.
+league's Nash mixture. `acts.analyse` makes the analyses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EVENT = "analysis"
 @dataclass(frozen=True)
 class Analysis:
     """Lists the snapshots with a share of the Nash mixture, which was computed from `matches` clean
-    matches.
+    matches (both players frozen).
     """
 
     matches: int = 0

@@ -34,13 +34,14 @@ _BATCH = 8192
 
 
 class Books:
-    """Keeps the ratings and payoffs of all books, as they are after a result and an event of the
-    log.
+    """Keeps the ratings and payoffs of all books (kinds of match), as they are after a result and
+    an event of the log.
 
     `climb` counts the learners' training matches against opponents whose weights don't change. A
     match counts for the last snapshot that the learner had frozen before the match ended ("main@0"
     before its first snapshot). Counting by the beginning of the match would bias the newest
-    snapshot's score: its short matches end first, and most short matches are wins.
+    snapshot's score, because the snapshot's short matches end first and most short matches are
+    wins.
 
     If a worker's restart marks results as lost, the books are built again. `without` lists
     incarnations (starts of workers) whose clean results don't count, because their worker is in
@@ -63,8 +64,8 @@ class Books:
         return books
 
     def recounted(self, reader: Reader) -> Books:
-        """Returns the books with all clean results counted again, after a worker's quarantine began
-        or ended.
+        """Returns the books with all clean results (both players frozen) counted again, after a
+        worker's quarantine began or ended.
 
         The train book does not change.
         """
@@ -192,9 +193,10 @@ class Books:
 
 def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
     """Marks a new learner as learning, or gives a new frozen copy a first rating. This is the
-    rating of its learner, or of its parent if the book has no rating of the learner.
+    rating of the copy's learner, or of the copy's parent if the book (kind of match) has no rating
+    of the learner.
 
-    In the greedy book, copies inherit nothing. A copy that always takes the likeliest action is a
+    In the book greedy, copies inherit nothing. A copy that always takes the likeliest action is a
     different player, and ratings predict its results better without an inherited rating.
     """
     name, kind = data["player"], PlayerKind(data["kind"])

@@ -15,8 +15,8 @@ EVENTS = ("evaluation_requested", "evaluation_cancelled", "rules_changed")
 
 
 class Asked(NamedTuple):
-    """Holds a requested evaluation, whose state is open or cancelled. Whether it is done follows
-    from the match counts in its book.
+    """Holds a requested evaluation, whose state is open or cancelled. Whether the evaluation is
+    done follows from the match counts in its book (kind of match).
     """
 
     evaluation: Evaluation

@@ -21,9 +21,13 @@ from matchmaker.store.rows import FoldRow
 from matchmaker.store.transaction import Reader
 
 VERSION = 10
-"""Version of the folds. Raise it when folding changes: folds of other versions are ignored."""
+"""Version of the stored folds. Raise it when folding changes, because folds of other versions are
+ignored.
+"""
 EVERY = 30_000
-"""Number of new results after which a fold is due. Folding them takes about three seconds."""
+"""Number of new results after which a fold is due. Folding this many results takes about three
+seconds.
+"""
 FEWEST = 1_000
 """A stopping matchmaker stores a fold if there are at least this many new results."""
 KEPT = 8
@@ -39,10 +43,10 @@ class Fold:
 
     Attributes:
         books: ratings and payoffs.
-        drawn: number of drawn matches for each (player, mix, category).
+        drawn: number of drawn matches for each (player, mix, category of the mix).
         paired: number of leased matches for each pair of players whom a worker has paired by name.
-        ordinal: ordinal of the newest assignment that `drawn` and `paired` count.
-        settled: ordinal up to which assignments no longer change and have been checked.
+        ordinal: ordinal (number) of the newest assigned match that `drawn` and `paired` count.
+        settled: ordinal up to which assigned matches no longer change and have been checked.
     """
 
     books: Books = field(default_factory=Books)

@@ -10,8 +10,9 @@ from league.gates import CandidateGate, GateState, VictimGate
 from league.stats.gates import Gate
 
 STAKES = 5.0
-"""If the game states no largest payoff margin, a gate assumes that it is this many times the mean
-margin. If a match of the gate has a larger margin, the gate uses that margin instead.
+"""If the game states no largest payoff margin, a gate (a candidate's test) assumes that the largest
+margin is this many times the mean margin. If a match of the gate has a larger margin, the gate uses
+that margin instead.
 """
 
 
@@ -21,13 +22,13 @@ class GateRules:
 
     Attributes:
         gate: the sequential test, without results.
-        after: ordinal of the newest match that was assigned before the gate opened.
+        after: ordinal (number) of the newest match that was assigned before the gate opened.
         seed: seed from which the matches' seeds are derived.
         stake: mean size of the payoff margins in training matches. In games with payoffs, a draw
             counts like a result with this margin. Logs of older versions, which counted wins
-            instead, have 0.
+            instead, have the value 0.
         most: largest payoff margin that the game allows, 0 if the game states no bound. Logs of
-            older versions, which used `STAKES` times `stake` instead, have None.
+            older versions, which used `STAKES` times `stake` instead, have the value None.
     """
 
     gate: Gate
@@ -52,8 +53,8 @@ class GateRules:
 def opened_gate(
     candidate: str, generation: Generation | None, victims: Sequence[str], at: float
 ) -> CandidateGate:
-    """Makes a gate that opens now and has no matches yet. `at` is the time in Unix seconds.
-    `generation` is None for a main's candidate.
+    """Makes the gate (test) of a candidate, which opens now and has no matches yet. `at` is the
+    time in Unix seconds. `generation` is None for a main's candidate.
     """
     return CandidateGate(
         candidate=candidate,

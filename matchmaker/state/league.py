@@ -113,15 +113,18 @@ class League:
         self.fold_position = 0
 
     def recount(self, reader: Reader) -> None:
-        """Counts the clean results again after a worker's quarantine began or ended."""
+        """Counts the results of clean matches (both players frozen) again after a worker's
+        quarantine began or ended.
+        """
         self.view.recount(reader)
         self.fold_position = 0
 
     def store_fold(self, fewest: int) -> None:
-        """Writes the current fold to the log's database, if at least `fewest` results were folded
-        since the last stored fold.
+        """Writes the current fold (state after the whole log) to the log's database, if at least
+        `fewest` results were folded since the last stored fold.
 
-        Calls have to wait meanwhile. `matchmaker.acts.fold` stores folds without blocking calls.
+        Calls to the matchmaker have to wait meanwhile. `matchmaker.acts.fold` stores folds without
+        blocking calls.
         """
         view = self.view
         with view.lock:
@@ -132,7 +135,7 @@ class League:
         self.add_fold(fold, row)
 
     def add_fold(self, fold: Fold, row: FoldRow) -> None:
-        """Stores `row` if memory still holds `fold`, on which the row is based."""
+        """Stores `row` if memory still holds `fold`, the state on which the row is based."""
 
         def stored() -> None:
             self.fold_position = row.log_position
@@ -176,8 +179,8 @@ class League:
 
     @property
     def sampling(self) -> MatchmakerSettings:
-        """Returns the settings by which new matches are drawn. They are `settings` with the
-        operators' changes of mixes applied.
+        """Returns the settings by which new matches are drawn: `settings` with the operators'
+        changes of mixes applied.
         """
         return self._policy[0]
 
@@ -220,8 +223,8 @@ class League:
         return row
 
     def trusted_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns an incarnation (start of a worker). It must be the worker's newest, and the
-        worker must not be in quarantine.
+        """Returns an incarnation (start of a worker). It must be the worker's newest incarnation,
+        and the worker must not be in quarantine.
 
         Raises:
             Quarantined: the worker is in quarantine.
@@ -235,7 +238,8 @@ class League:
         return row
 
     def current_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """Returns an incarnation (start of a worker), which must be the worker's newest.
+        """Returns an incarnation (start of a worker), which must be the newest incarnation of its
+        worker.
 
         Raises:
             Fenced: a newer start of the worker has replaced this incarnation, or the game's rules

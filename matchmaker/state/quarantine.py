@@ -19,7 +19,8 @@ class Quarantines:
 
     Attributes:
         out: for each worker in quarantine, the reason.
-        torn: for each worker that contradicts another, the text of the event that says so.
+        torn: for each worker whose results contradict another worker's, the text of the event that
+            says so.
         watched_after: for each released worker, the position of the event that released it. The
             worker's results after this event are compared with other workers' results again.
     """
@@ -34,7 +35,9 @@ class Quarantines:
 
     @property
     def without(self) -> frozenset[int]:
-        """Returns the incarnations (starts of workers) whose clean results don't count."""
+        """Returns the incarnations (starts of workers) whose clean results (both players frozen)
+        don't count.
+        """
         return frozenset().union(*self._without.values())
 
     def take(self, event: Event) -> None:

@@ -79,7 +79,7 @@ class LeagueView:
 
     @property
     def tables(self) -> dict[Book, RatingTable]:
-        """Returns ratings and payoffs of each book."""
+        """Returns ratings and payoffs of each book (kind of match)."""
         return self.fold.books.tables
 
     @property
@@ -98,8 +98,8 @@ class LeagueView:
 
     @property
     def paired(self) -> Pairings:
-        """Returns how many matches between players paired by name were ever leased, by book and
-        players.
+        """Returns how many matches between players paired by name were ever leased, by book (kind
+        of match) and players.
         """
         return self.fold.paired
 
@@ -108,7 +108,7 @@ class LeagueView:
         return incarnation.event_position < self.rules_position
 
     def checked(self) -> LeagueView:
-        """Returns the view itself, or raises `Unavailable` if it lacks a commit."""
+        """Returns the view itself, or raises `Unavailable` if the view lacks a commit."""
         if self.stale:
             raise Unavailable("the matchmaker's memory is being rebuilt from its log: ask again")
         return self
@@ -134,7 +134,9 @@ class LeagueView:
             self.fold = fold
 
     def recount(self, reader: Reader) -> None:
-        """Counts the clean results again after a worker's quarantine began or ended."""
+        """Counts the results of clean matches (both players frozen) again after a worker's
+        quarantine began or ended.
+        """
         with self.lock:
             self.fold = replace(self.fold, books=self.fold.books.recounted(reader))
 

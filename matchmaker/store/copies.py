@@ -24,8 +24,8 @@ from matchmaker.store.sqlite import SqliteStore, locked
 from matchmaker.store.transaction import Reader, Transaction
 
 FIRST_SECOND = 1_000_000_000
-"""Whole numbers from here on are Unix seconds (2001 and later). Smaller numbers are log
-positions.
+"""Whole numbers from this number on are Unix seconds (2001 and later). Smaller whole numbers are
+log positions.
 """
 PlayerStates = dict[str, tuple[PlayerState, bool]]
 """State by player, and whether the player is a milestone."""
@@ -68,7 +68,7 @@ def backup(database: Path, copy: Path) -> int:
 
     Raises:
         AlreadyExists: `copy` exists.
-        InvalidInput: its folder does not exist.
+        InvalidInput: the folder of `copy` does not exist.
     """
     message = f"{copy} is there already: name another file, or move it away"
     if copy.exists():
@@ -143,7 +143,7 @@ def moment_of(reader: Reader, words: str) -> Moment:
             the moment just after it.
 
     Raises:
-        InvalidInput: `words` is not a moment, or it is before the league began.
+        InvalidInput: `words` is not a moment, or the moment is before the league began.
     """
     if words.isdecimal() and int(words) < FIRST_SECOND:
         position = int(words)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from league.players import Book
 
 GATE = "gate"
-"""Category of the matches of gates."""
+"""Category of the matches of gates (tests of candidates)."""
 
 
 def checksum(values: Iterable[Any]) -> int:
@@ -125,7 +125,9 @@ class ResultRow(NamedTuple):
     """Learner steps of seat 0's weights when the match began."""
     step1: int
     end_step0: int
-    """Learner steps when the match ended. A learner's weights change during a match."""
+    """Learner steps of seat 0's weights when the match ended. A learner's weights change during a
+    match.
+    """
     end_step1: int
     stats_json: str
     match_id: str
@@ -138,8 +140,9 @@ class ResultRow(NamedTuple):
 
     @property
     def rated(self) -> bool:
-        """Returns whether ratings and payoffs count the result. They leave out the matches of
-        gates, because a gate may stop as soon as its scores are clear, which biases the scores.
+        """Returns whether ratings and payoffs count the result. Both leave out the matches of gates
+        (tests of candidates), because a gate may stop as soon as its scores are clear, which biases
+        the scores.
         """
         return not self.failed and self.lost_by is None and self.category != GATE
 

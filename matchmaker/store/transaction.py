@@ -54,7 +54,9 @@ FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l USING
 columns of its match.
 """
 _COVERED = {"assignments": _LEASE, "results": ResultRow._fields.index("lost_by")}
-"""Number of columns that the checksum covers, in tables where it does not cover every column."""
+"""Number of columns that a row's checksum covers, in tables where the checksum does not cover every
+column.
+"""
 TABLES = (
     *("meta", "players", "incarnations", "heartbeats", "policies", "draws", "assignments"),
     *("results", "lost_results", "events", "requests", "folds"),
@@ -71,7 +73,7 @@ _encoded = json.JSONEncoder(separators=(",", ":")).encode
 class Reader:
     """Queries the log in a transaction that the store begins and ends.
 
-    If a row's checksum is wrong, it raises `DataCorrupt`. So all returned rows are as they were
+    A query raises `DataCorrupt` if a row's checksum is wrong. So all returned rows are as they were
     written.
     """
 
@@ -80,7 +82,7 @@ class Reader:
         self._verifies = verifies
 
     def unverified(self) -> Reader:
-        """Returns a reader that also returns damaged rows, so that all of them can be listed."""
+        """Returns a reader that also returns damaged rows, so that these rows can be listed."""
         self._db.conn.text_factory = lambda text: text.decode(errors="backslashreplace")
         return Reader(self._db, verifies=False)
 
@@ -130,7 +132,7 @@ class Reader:
         return [IncarnationRow._make(row) for row in self._rows("incarnations", where, *values)]
 
     def incarnations(self, until: int = _END) -> list[IncarnationRow]:
-        """Returns the incarnations opened by events up to a position, in order."""
+        """Returns the incarnations (starts of workers) up to a log position, in order."""
         return self._incarnations("WHERE event_position <= ? ORDER BY number", until)
 
     def incarnations_of(self, worker: str) -> list[IncarnationRow]:
@@ -145,20 +147,20 @@ class Reader:
         return self._incarnations(f"WHERE number IN ({newest}) ORDER BY number")
 
     def beat(self, incarnation: int) -> BeatRow | None:
-        """Returns the newest heartbeat of an incarnation."""
+        """Returns the newest heartbeat of an incarnation (start of a worker)."""
         rows = self._rows("heartbeats", "WHERE incarnation = ?", incarnation)
         return next(map(BeatRow._make, rows), None)
 
     def last_mix(self, incarnation: int) -> str:
-        """Returns the mix from which an incarnation last drew opponents, "" if it never drew
-        any.
+        """Returns the mix from which an incarnation (start of a worker) last drew opponents, "" if
+        it never drew opponents.
         """
         newest = "WHERE incarnation = ? AND mix != '' ORDER BY ordinal DESC LIMIT 1"
         return next((row.mix for row in self._assignments(newest, incarnation)), "")
 
     def last_step(self, incarnation: IncarnationRow) -> int:
-        """Returns the learner's step in the newest result of an incarnation, or without a result,
-        in its checkpoint.
+        """Returns the learner's step in the newest result of an incarnation (start of a worker), or
+        without a result, in the incarnation's checkpoint.
         """
         newest = (
             "WHERE r.event_position > ? AND r.incarnation = ? AND a.learner_seat >= 0 "
@@ -242,8 +244,9 @@ class Reader:
     def gate_matches(
         self, after: int, candidate: str, victim: str
     ) -> list[tuple[AssignmentRow, ResultRow | None]]:
-        """Returns a gate's matches against a victim, in order of assignment, each with its result
-        or None. Only matches with ordinals above `after` are returned.
+        """Returns the matches of a gate (a candidate's test) against a victim, in order of
+        assignment, each with its result or None. Only matches with ordinals above `after` are
+        returned.
         """
         leases = list(self._assignments(_GATE_MATCHES, after, *(candidate, victim) * 2))
         ordinals = json.dumps([lease.ordinal for lease in leases])
@@ -254,8 +257,8 @@ class Reader:
         return [(lease, results.get(lease.ordinal)) for lease in leases]
 
     def gate_match_count(self, after: int, candidate: str, victim: str) -> int:
-        """Returns how many matches a gate has against a victim. Only matches with ordinals above
-        `after` count.
+        """Returns how many matches a gate (a candidate's test) has against a victim. Only matches
+        with ordinals above `after` count.
         """
         count = f"SELECT count(*) FROM assignments {_GATE_MATCHES}"
         return int(self._db.execute(count, (after, *(candidate, victim) * 2)).fetchone()[0])
@@ -275,7 +278,7 @@ class Reader:
         return next((body_json for _, body_json, _ in rows), None)
 
     def result(self, ordinal: int) -> ResultRow | None:
-        """Returns the result of the match with this ordinal, or None."""
+        """Returns the result of the match with this ordinal (number of the assignment), or None."""
         return next(map(_result, self._rows("results", "WHERE r.ordinal = ?", ordinal)), None)
 
     def match_lines(
@@ -292,7 +295,7 @@ class Reader:
 
         Args:
             player, opponent, category: filters, "" for any.
-            book: filter, None for any.
+            book: filter by kind of match, None for any.
             since: smallest log position of a result.
             until: results at this log position and later are left out.
             limit: largest number of results.
@@ -387,7 +390,7 @@ class Reader:
         return dict.fromkeys(states, 0) | dict(counts) | {"late": late}
 
     def folds(self) -> list[FoldRow]:
-        """Returns stored folds, newest first."""
+        """Returns stored folds (states of the league), newest first."""
         return [FoldRow._make(row) for row in self._rows("folds", "ORDER BY log_position DESC")]
 
     def positions(self) -> tuple[int, int, int]:
@@ -604,13 +607,13 @@ class Transaction(Reader):
         return Event(position=position, at=at, kind=kind, text=text, data_json=data_json)
 
     def add_fold(self, row: FoldRow, keep: int) -> None:
-        """Stores a fold and drops all but the `keep` newest folds."""
+        """Stores a fold (state of the league) and drops all but the `keep` newest folds."""
         self._put("folds", row)
         newest = "SELECT log_position FROM folds ORDER BY log_position DESC LIMIT ?"
         self._db.execute(f"DELETE FROM folds WHERE log_position NOT IN ({newest})", [keep])
 
     def drop_folds(self, after: int) -> None:
-        """Drops the folds that include results after a position."""
+        """Drops the folds (stored states of the league) that include results after a position."""
         self._db.execute("DELETE FROM folds WHERE log_position > ?", [after])
 
     def reply(self, request_id: str) -> tuple[str, str, bytes] | None:

@@ -37,7 +37,7 @@ _STATES = {
     GateState.REJECTED: PlayerState.RETIRED,
     GateState.UNDECIDED: PlayerState.RETIRED,
 }
-"""State of a candidate by the state of its gate. Accepted candidates may retire later."""
+"""State of a candidate by the state of its gate (test). Accepted candidates may retire later."""
 
 
 def fsck(
@@ -102,7 +102,7 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
     Yields:
         A sentence for each kind of fault: an opponent that does not follow from the seed, a match
         of named players that differs from the request, or a candidate that was drawn before its
-        gate admitted it.
+        gate (test) admitted it.
     """
     wrong, unasked, early = [], [], []
     named: dict[int | None, Iterator[tuple[Any, ...]]] = {}
@@ -165,8 +165,8 @@ def _named(draw: DrawRow | None, exploiters: ExploiterState) -> Iterator[tuple[A
 
 
 def wrong_gates(reader: Reader) -> Iterator[str]:
-    """Counts the gates' matches again, and yields a sentence for each gate that the log
-    contradicts.
+    """Counts the matches of gates (tests of candidates) again, and yields a sentence for each gate
+    that the log contradicts.
     """
     events = reader.events_of(*EVENTS)
     exploiters = ExploiterState(events)

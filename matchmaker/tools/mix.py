@@ -32,7 +32,7 @@ BANDS = {
     "above_.8": (0.8, math.inf),
     WON: (0.9, math.inf),
 }
-"""Bands of expected scores. `above_.8` includes `above_.9`."""
+"""Bands of a learner's expected scores. The band `above_.8` includes `above_.9`."""
 
 
 COLUMNS = ("steps", "matches#", *(f"{name}#" for name in (*KINDS, *BANDS, "expected", "score")))
