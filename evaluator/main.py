@@ -28,8 +28,8 @@ from league.settings.base import resolve_run
 STOP_SECONDS = 2.5
 """After a signal, the program ends within this time, even if it still has leases to hand back."""
 PARALLEL_MATCHES = 128
-"""Number of matches played at once. With more, the forward pass of a step would hardly become
-cheaper per match.
+"""Number of matches played at once. With more matches, the forward pass of a step would hardly
+become cheaper per match.
 """
 WAIT_SECONDS = 300.0
 """If the matchmaker does not answer, the evaluator gives up after this time."""

@@ -39,15 +39,21 @@ from league.replay import Replay
 from league.views.attention import summary_of
 
 MOMENTS: Final = 16
-"""Number of moments in each match from which the probes get their inputs."""
+"""Number of moments in each match from which the probes (classifiers of the opponent) get their
+inputs.
+"""
 SHOWN: Final = 8
 """Number of moments of each match that the pictures and the silhouette use. The time to compute the
 silhouette grows with the square of this number.
 """
 AFTER: Final = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
-"""The report has the probes' results at these times, in seconds since the start of a match."""
+"""The report has the results of the probes (classifiers of the opponent) at these times, in seconds
+since the start of a match.
+"""
 LEAST: Final = 4
-"""Smallest number of matches against an opponent. Opponents with fewer matches are left out."""
+"""Smallest number of matches against an opponent that count. Opponents with fewer matches are left
+out.
+"""
 SIGNIFICANT: Final = 0.05
 LEAST_SEEDS: Final = 6
 """Smallest number of seeds. With fewer seeds, two opponents can be shuffled in so few ways that no
@@ -232,8 +238,9 @@ def _after(
     per_second: float,
     again: Any,
 ) -> dict[str, Any] | None:
-    """Applies the probes to the moment `seconds` after the start of each match, and returns their
-    results. Shorter matches are left out. Returns None if too few matches remain.
+    """Applies the probes (classifiers of the opponent) to the moment `seconds` after the start of
+    each match, and returns their results. Shorter matches are left out. Returns None if too few
+    matches remain.
     """
     decision = int(seconds * per_second)
     lasts_M = np.array([len(latent) > decision for latent in readings["latent"]])
@@ -297,8 +304,8 @@ def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
 
 
 def verdict_of(report: dict[str, Any]) -> str:
-    """Says in a sentence whether the latent distinguishes opponents, and whether this was learnt in
-    training.
+    """Says in a sentence whether the latent distinguishes opponents, and whether training has
+    taught it to.
     """
     latent, untrained = (report["probes"][name] for name in ("latent", "untrained"))
     count, seeds = len(report["opponents"]), report["seeds"]

@@ -1,10 +1,10 @@
 """Measures how much latents reveal about the opponent, compared with chance. All functions are
 pure.
 
-A probe is a classifier that names the opponent from a latent. It is tested on seeds that it was not
-trained on: all matches of a seed, from both seats, are held out together. So the probe can't profit
-from remembering a match, a seed or a seat. To find the value that a measure has by chance, the
-opponents of each seed are shuffled and the measure is computed again.
+A probe is a classifier that names the opponent from a latent. The probe is tested on seeds that it
+was not trained on: all matches of a seed, from both seats, are held out together. So the probe
+can't profit from remembering a match, a seed or a seat. To find the value that a measure has by
+chance, the opponents of each seed are shuffled and the measure is computed again.
 
 Shape suffixes: M matches, T decisions of a match, N rows (moments of all matches), D width, K
 opponents, S seeds, B blocks of a match.
@@ -28,8 +28,8 @@ Parts = Sequence[NDArray[np.floating]]
 FOLDS: Final = 5
 SHUFFLES: Final = 200
 SHRINKAGE: Final = 0.001
-"""Number added to the variances in the probe's covariance matrix. It is small compared with 1, the
-variance of the probe's scaled inputs.
+"""Number added to the variances in the probe's covariance matrix. The number is small compared with
+1, the variance of the probe's scaled inputs.
 """
 BLOCKS: Final = 8
 """Number of equal parts into which `drift` divides a match."""

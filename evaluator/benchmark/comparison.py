@@ -1,4 +1,4 @@
-"""Tests which of two players is stronger: plays pairs of matches until a sequential test decides.
+"""Tests which of two players is stronger: plays pairs of matches until sequential tests decide.
 
 In games with payoffs, the payment to a player in a match is half of the difference between the
 player's payoff and the opponent's payoff.
@@ -40,12 +40,13 @@ class Finding(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Compares two players. For each of them, a sequential test decides whether it is stronger.
+    """Compares two players. For each player, a sequential test decides whether this player is
+    stronger.
 
     Attributes:
         first, second: the players' names.
-        gates: the two tests with their counts. In games with payoffs, a pair is counted with a
-            probability proportional to the payment in it.
+        gates: the two tests with their counts. In games with payoffs, a pair of matches is counted
+            with a probability proportional to the payment in it.
         stake: mean absolute payment per match, over the pairs in which anything was paid. In games
             without payoffs it is 0.
         payoff_unit: unit of payoffs.
@@ -99,7 +100,7 @@ class Comparison:
 
     @property
     def _last(self) -> tuple[int, Gate]:
-        """Returns the test that the estimates use, with the index of its player. It is the test
+        """Returns the test that the estimates use, with the index of its player. This is the test
         that found its player stronger, or else the test with more results.
         """
         if self.finding in (Finding.FIRST, Finding.SECOND):
@@ -144,8 +145,8 @@ class Comparison:
 
 
 def _assigned(index: int, replay: Replay) -> Assigned:
-    """Describes the match with this index in the form that a gate takes. Odd indexes are the second
-    matches of pairs, in which the seats are swapped.
+    """Describes the match with this index in the form that a gate (a sequential test) takes. Odd
+    indexes are the second matches of pairs, in which the seats are swapped.
     """
     paid = [stats["payoff"] for stats in replay.stats if "payoff" in stats]
     score, margin = replay.outcome, paid[0] - paid[1] if len(paid) == 2 else None

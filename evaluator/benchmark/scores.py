@@ -1,4 +1,5 @@
-"""Plays clean matches of a player against others, without a matchmaker, and measures them.
+"""Plays clean matches (both players frozen) of a player against others, without a matchmaker, and
+measures the player's play.
 
 Shape suffixes: P pairs of matches, K measures, T frames, 2 seats or matches of a pair, A actions.
 """
@@ -39,7 +40,8 @@ class Score:
 
     Attributes:
         matches, wins, draws, losses: numbers of matches, counting only pairs in which both matches
-            were played to their end. For a mixture they are not weighted.
+            were played to their end. For a mixture, these numbers are not weighted by the members'
+            shares.
         failed: number of matches that could not be played to their end.
         win_rate: the share of matches that the player won, with Wilson's interval. A draw does not
             count as a win.
@@ -127,7 +129,7 @@ class Benchmark:
     ) -> Score:
         """Plays a player against an opponent. If they are mixtures, each member of `player` meets
         each member of `opponent`. The number of matches of two members is proportional to the
-        product of their weights, but at least two.
+        product of the members' weights, but at least two.
         """
         from league.contest.matches import paired, play
 

@@ -1,1 +1,1 @@
-"""Plans, plays and reports the clean matches of a running league."""
+"""Plans, plays and reports the clean matches (both players frozen) of a running league."""

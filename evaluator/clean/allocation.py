@@ -9,14 +9,14 @@ of both matches, the matches reduce the variance of a goal g by
     (gᵀ C v)² / (1/I + vᵀ C v)
 
 (the Bayesian linear model, Chaloner and Verdinelli 1995, section 2). The two players with the
-largest total reduction over all goals are chosen. Then C is updated as if they had met, and the
-next two players are chosen. This is possible because the posterior variance does not depend on the
+largest total reduction over all goals are chosen. Then C is updated as if these two had met, and
+the next two players are chosen. This works because the posterior variance does not depend on the
 outcomes.
 
 The results between two players depend on their gap and on a deviation that only these two players
 have. The deviation has the variance τ² (`Fit.tau`). So n matches, each with information i, give the
 information n·i / (1 + n·i·τ²) about the gap. I is the amount by which two more matches increase
-this information. It is small if two players have often met, and larger for new opponents.
+this information. I is small if two players have often met, and larger for new opponents.
 
 Shapes: N players of the fit, P pairs of them, G goals.
 """
@@ -39,8 +39,8 @@ from league.stats.ratings.fit import Fit, log_probabilities
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 TOP, RIVALS = 5, 10
-"""A goal is to find out which `TOP` snapshots are the best. The `RIVALS` snapshots with the best
-ratings are candidates.
+"""A goal is to find out which `TOP` snapshots are the best. Only the `RIVALS` snapshots with the
+best ratings are considered.
 """
 WIDEST = 4.0
 """Weight of the goal to know the least certain of all snapshots' ratings. For comparison, each
@@ -113,10 +113,10 @@ def allocate(
 
     Args:
         plan: the state of the league.
-        fit: the fit of the clean matches so far.
+        fit: the fit of the clean matches (both players frozen) so far.
         matches: total number of matches to choose, an even number.
-        rng: random numbers. They scale the gain of each pair by 0.9 to 1, so that two evaluators
-            choose different pairs.
+        rng: random numbers. These numbers scale the gain of each pair by 0.9 to 1, so that two
+            evaluators choose different pairs.
 
     Returns:
         The number of matches of each pair, `matches` in total.

@@ -28,8 +28,8 @@ RESIDENT = 32
 
 
 class Weights:
-    """Loads networks and cards by digest, and checks that they play the game `spec`. Recently used
-    networks stay in memory.
+    """Loads networks and their cards (descriptions) by digest, and checks that the networks play
+    the game `spec`. Recently used networks stay in memory.
     """
 
     def __init__(self, blobs: BlobFolder, spec: GameSpec) -> None:
@@ -38,8 +38,8 @@ class Weights:
         self._load = lru_cache(RESIDENT)(partial(load_snapshot, blobs, device="cpu"))
 
     def card(self, player: Player) -> SnapshotCard:
-        """Returns a snapshot's card. Raises an error if the snapshot is damaged, or if it was
-        trained on another game or under rules that no longer hold.
+        """Returns a snapshot's card (its description). Raises an error if the snapshot is damaged,
+        or if it was trained on another game or under rules that no longer hold.
         """
         try:
             card = read_card(self._blobs, player.digest)
@@ -63,8 +63,8 @@ class Arena:
     Args:
         load: returns the network of a digest.
         frame_skip: frames between the decisions of snapshots. Snapshots sample at temperature 1, or
-            take the likeliest action in matches of the greedy book. Rivals (other people's agents)
-            and bots decide in every frame.
+            take the likeliest action in greedy matches. Rivals (other people's agents) and bots
+            decide in every frame.
         recorder: receives every decision, and every frame in which rivals play.
         rivals: plays the seats of rivals.
 
@@ -95,7 +95,7 @@ class Arena:
 
     @property
     def free(self) -> int:
-        """Number of rows in which a match could begin."""
+        """Number of rows (places for a match) in which a match could begin."""
         return self._table.free
 
     @property

@@ -1,12 +1,12 @@
-"""Decides which clean matches are due: the first matches of new snapshots, milestones' matches, and
-requested matches.
+"""Decides which clean matches (both players frozen) are due: the first matches of new snapshots,
+milestones' matches, and requested matches.
 
 Milestones are snapshots that are measured more precisely. Rivals are other people's agents.
 
 A plan is not stored. It follows from the players, from the matches in the matchmaker's log, and
 from the queue of requests. So a restarted evaluator continues the work, and several evaluators make
 the same plan. Each entry of a plan gives a total number of matches for two players. The matchmaker
-leases these matches to any evaluator that asks, up to the total, so evaluators share the work.
+leases these matches to any evaluator that asks, up to the total, so the evaluators share the work.
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ PARENT, GRANDPARENT, STRONG, AWAITED, CLOSE = 3, 1, 2, 4, 2
 """The number of pairs that a new snapshot plays against each of its first opponents. The opponents
 are, in this order: its parent, its grandparent, each of the strongest snapshots, the bot that its
 learner has to beat to end a stage, and each other bot and imported snapshot, the closest in
-strength first. If the snapshot needs more matches, it meets the last group (`CLOSE`) again.
+strength first. If the snapshot needs more matches, it meets the opponents of the last kind
+(`CLOSE`) again.
 """
 STRONGEST = 2
 """A new snapshot meets this many of the highest rated other snapshots."""
 ANCESTORS = 4
-"""Number of earlier snapshots of the same learner that a milestone meets, evenly spaced."""
+"""Number of earlier snapshots of the same learner that a milestone (a snapshot to measure
+precisely) meets, evenly spaced.
+"""
 EXPLOITERS, EXPLOITER_MATCHES = 12, 20
 """Largest number of accepted exploiters that a main's newest snapshot meets, and number of matches
 against each. With a limit of four exploiters, the early exploiters of a short run would play too
@@ -55,11 +58,11 @@ ALLOCATED = 16
 (`evaluator.clean.allocation`).
 """
 Counts = Mapping[tuple[str, str, Book], int]
-"""Number of matches in the matchmaker's log by player, opponent and book."""
+"""Number of matches in the matchmaker's log by player, opponent and book (kind of match)."""
 
 
 class Entry(NamedTuple):
-    """Says how many matches two players need in a book.
+    """Says how many matches of one kind (book) two players need.
 
     Attributes:
         until: total number of matches that the log needs, including matches already played.
@@ -75,8 +78,8 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """Describes matches that are played together. `subject` is the player that they evaluate. It is
-    "" for matches that don't evaluate a certain player.
+    """Describes matches that are played together. `subject` is the player that the matches
+    evaluate. It is "" for matches that don't evaluate a certain player.
     """
 
     subject: str
@@ -100,7 +103,7 @@ def is_met(player: Player) -> bool:
 
 def can_be_evaluated(player: Player) -> bool:
     """Returns whether a player is a snapshot that may play. An exploiter's snapshot may play once
-    its gate has accepted it.
+    its gate (a test against its victims) has accepted it.
     """
     return (
         player.kind is PlayerKind.SNAPSHOT
@@ -120,7 +123,7 @@ def exploiters_to_meet(
     and a restart draws the same exploiters.
 
     Args:
-        gates: gates of all candidates.
+        gates: the gates (tests) of all candidates.
         player: the snapshot.
         most: largest number of exploiters to meet.
     """
@@ -164,8 +167,8 @@ class Facts:
     Attributes:
         players: in order of registration.
         counts: matches in the log.
-        ratings: ratings of the eval book, best first.
-        gates: all gates, in the order in which they opened.
+        ratings: ratings by clean matches, best first.
+        gates: the gates (tests) of all candidates, in the order in which they opened.
         requests: open evaluations, the earliest first.
         curricula: the learners' stages.
         can_meet: says whether this evaluator can play matches of two players.
@@ -222,10 +225,11 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """Returns how many clean matches may still be allocated.
+        """Returns how many clean matches (both players frozen) may still be allocated.
 
-        The matches that every milestone plays (`_milestone`) do not use up the budget. Further
-        matches of a milestone do, because otherwise their number would have no limit.
+        The matches that every milestone (a snapshot to measure precisely) plays do not use up the
+        budget. Further matches of a milestone do, because otherwise their number would have no
+        limit.
         """
         milestones = {player.name for player in self.snapshots if player.milestone}
         sampled, greedy = self._settings.milestone_matches, self._settings.greedy_matches
@@ -301,8 +305,8 @@ class Plan:
 
     def _first(self, player: Player) -> Batch | None:
         """Returns the first matches of a snapshot that are still missing. The number of a
-        snapshot's first matches is fixed. All of its clean matches count toward this number,
-        whoever the opponent.
+        snapshot's first matches is fixed. All of the snapshot's clean matches count toward this
+        number, whoever the opponent.
         """
         missing = self._settings.first_matches - self._played[player.name]
         if missing <= 0:
@@ -406,8 +410,9 @@ class Plan:
         return self._batch(player.name, entries, of_exploiters=True)
 
     def _milestone(self, player: Player) -> Batch | None:
-        """Returns a milestone's matches: against all bots, with sampled and with greedy actions,
-        and against some earlier snapshots of the same learner.
+        """Returns the matches of a milestone (a snapshot to measure precisely): against all bots,
+        with sampled and with greedy actions, and against some earlier snapshots of the same
+        learner.
         """
         matches, greedy = self._settings.milestone_matches, self._settings.greedy_matches
         lineage = SnapshotName.parse(player.name).lineage
@@ -427,17 +432,17 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class NextWork:
-    """Describes an evaluator's next work: a gate, or else batches.
+    """Describes an evaluator's next work: the gate (test) of a candidate, or else batches.
 
     Attributes:
         turn: index of the chosen kind of work. Pass it to the next call of `next_work`.
         subject: the player whose gate or batch comes first, "" if nothing is due.
         waiting: the subjects of everything else that is due.
         gate: the gate, or None.
-        awaited: the batch of the newest snapshot, or None. It is played alone, because learners
-            wait for its result.
+        awaited: the batch of the newest snapshot, or None. This batch is played alone, because
+            learners wait for its result.
         batches: batches to play together. They come next if there is no awaited batch, or if other
-            evaluators have leased all of its matches.
+            evaluators have leased all matches of the awaited batch.
         has_room: whether further matches, which `allocate` chooses, may be played together with
             `batches`. It is false if `batches` has too many matches already, or if the budget of
             clean matches is spent.
@@ -456,8 +461,9 @@ def next_work(plan: Plan, turn: int) -> NextWork:
     """Chooses the next work. `turn` is the index of the kind of work that had the last turn, 0 at
     the start.
 
-    Exploiters' gates come first. Mains' gates, requests, snapshots and milestones take turns. Small
-    batches are played together, because this costs almost no extra time.
+    The gates (tests) of exploiters come first. Gates of mains (ordinary learners), requests,
+    snapshots and milestones take turns. Small batches are played together, which costs almost no
+    extra time.
     """
     facts, kinds = plan.facts, list[Sequence[CandidateGate | Batch]]([plan.gates])
     for kind in plan.batches():

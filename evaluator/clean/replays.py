@@ -1,5 +1,5 @@
-"""Records replays of clean matches: a player's first match in a batch, its first loss to each
-opponent, and the highlights of the run.
+"""Records replays of clean matches (both players frozen): a player's first match in a batch, its
+first loss to each opponent, and the highlights of the run.
 
 Shape suffixes: N rows, 2 seats, A action width.
 """
@@ -47,7 +47,7 @@ LIVE_SECONDS = 20.0
 kept for people who watch the league, whoever the players are.
 """
 KNOCKOUT = 100.0
-"""In the search for the closest match, a knock-out counts as much as this damage."""
+"""In the search for the closest match (a highlight), a knock-out counts as much as this damage."""
 _log = logging.getLogger("evaluator")
 
 
@@ -58,7 +58,7 @@ class _Match(NamedTuple):
         take: records the decisions.
         names: the players' names by seat.
         seat: the seat of the recorded player, None in a match of other players.
-        is_first: whether it is the recorded player's first match.
+        is_first: whether this is the recorded player's first match in its batch.
         has_bot: whether a bot plays.
     """
 
@@ -80,11 +80,11 @@ class Recorder:
         folder: the folder for replays, inside the run's folder. It keeps the newest `most` replays,
             and also the highlights and the matches of people.
         players: the players whose matches are recorded. If both players of a match are among them,
-            it is recorded for the player in seat 0.
+            the match is recorded for the player in seat 0.
         most: largest number of replays to keep, without highlights and matches of people.
         milestones: players whose win over a hard bot is a highlight.
         clock: returns Unix seconds.
-        should_stop: asked while a match is played again. If it returns True, the replay is not
+        should_stop: called while a match is played again. If it returns True, the replay is not
             written.
     """
 

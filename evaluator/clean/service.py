@@ -30,8 +30,8 @@ SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_nam
 THREADS = 4
 MAX_REQUEST_BYTES = 64 * 1024
 STOP_SECONDS = 0.25
-"""When the server stops, calls in progress get this much time to finish. It is short, because the
-whole program must end within `evaluator.main.STOP_SECONDS`.
+"""When the server stops, calls in progress get this much time to finish. This time is short,
+because the whole program must end within `evaluator.main.STOP_SECONDS`.
 """
 _log = logging.getLogger("evaluator")
 

@@ -1,4 +1,6 @@
-"""Leases, plays and reports the matches of one piece of work: a gate, or some batches."""
+"""Leases, plays and reports the matches of one piece of work: a gate (the test of a candidate), or
+some batches.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from league.rpc.client import MatchmakerClient
 REPORT_SECONDS = 1.0
 """Finished matches are reported at most this long after they end."""
 GATE_MATCHES = 32
-"""Number of a gate's matches that are played at once. Most gates are decided after about 130
-matches.
+"""Number of matches of a gate (a candidate's test) that are played at once. Most gates are decided
+after about 130 matches.
 """
 REFUSALS_IN_A_ROW = 3
 """The evaluator gives up after this many consecutive reports whose results were all refused."""
@@ -191,7 +193,7 @@ class BatchWork(Work):
 
 
 class GateWork(Work):
-    """Plays the matches of a candidate's gate until the matchmaker has decided."""
+    """Plays the matches of a candidate's gate (a test) until the matchmaker has decided it."""
 
     def __init__(
         self, client: MatchmakerClient, incarnation: int, arena: Arena, gate: CandidateGate
@@ -214,7 +216,7 @@ class GateWork(Work):
         return self._client.acquire_gate_matches(self._incarnation, self._player, room)
 
     def _settle(self, results: Sequence[MatchResult]) -> int:
-        """Reports results and asks for the verdict."""
+        """Reports results and asks for the verdict on the candidate."""
         accepted, _ = self._reported(results) if results else (set(), [])
         self.gate = self._client.decide_gate(self._incarnation, self._player)
         if self.done:

@@ -24,8 +24,8 @@ PROBED = (
     ("seen", "view", "any"),
     ("match mean", "latent", "mean of a match"),
 )
-"""For each probe: its name in the report, and the words that the table shows in the columns
-"reading" and "moment".
+"""For each probe (a classifier of the opponent): its name in the report, and the words that the
+table shows in the columns "reading" and "moment".
 """
 PROBES = "reading moment matches# share# interval# chance# shuffled# p_value#"
 OPPONENTS = "opponent matches# named# mostly_called called# silhouette# moved# drift# interval#"

@@ -1,4 +1,4 @@
-"""``league eval``, ``compare`` and ``ready``: clean matches of players, played here and now."""
+"""``league eval``, ``compare`` and ``ready``: matches of frozen players, played here and now."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MEANS = (
     *("damage_ratio", "knockouts", "pickups", "falls", "damage_dealt", "damage_taken"),
     *("payoff", "reward", "seconds", "choices"),
 )
-"""Means that the table shows, if the game has them."""
+"""Mean values that the table shows, if the game has them."""
 SPARED = (
     *("losses", "draws", "wins", "damage_taken", "damage_dealt", "reward", "falls", "seconds"),
     *("pickups", "matches", "choices", "payoff", "knockouts", "damage_ratio"),

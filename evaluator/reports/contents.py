@@ -59,15 +59,16 @@ def of_benchmark(scores: Sequence[Score], spec: GameSpec, facts: Mapping[str, An
 def of_league_player(
     client: MatchmakerClient, name: str, run: str, exploits: Path | None = None, game: str = ""
 ) -> Report:
-    """Returns a report about a member of a league, from the member's clean matches.
+    """Returns a report about a member of a league, from the member's clean matches (both players
+    frozen).
 
     Args:
         exploits: folder with the certificates of `bin/league exploit`.
-        game: the name of the run's game, or "". It replaces the game's name in the log, if that
-            game is not built in and importing it could run code from an unknown author.
+        game: the name of the run's game, or "". This name replaces the game's name in the log, if
+            that game is not built in and importing it could run code from an unknown author.
 
     Raises:
-        NotFound: there is no such player, or it has no clean match.
+        NotFound: there is no such player, or the player has no clean match.
     """
     players = {player.name: player for player in client.players()}
     if name not in players:

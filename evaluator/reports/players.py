@@ -32,13 +32,13 @@ TRAINING, HELD_OUT, LEAGUE = "training bots", "held-out bots", "league snapshots
 EXPLOITERS, OTHERS = "exploiters", "others"
 GROUPS = (TRAINING, HELD_OUT, LEAGUE, EXPLOITERS, OTHERS)
 PANELS = ("damage_ratio", "knockouts", "pickups", "reward")
-"""Means that the chart of opponents shows if they are known."""
+"""Mean values that the chart of opponents shows if they are known."""
 COLUMNS = ("damage_dealt", "damage_taken", "damage_ratio", "knockouts", "falls", "pickups",
            "payoff", "reward", "seconds", "choices")  # fmt: skip
 ENOUGH = 20
 """Number of matches against an opponent that the report needs for its claims. With fewer matches,
-the chart shows only means that have intervals, an ancestor is combined with its neighbours, and the
-report does not claim that the player beats the opponent.
+the chart shows only means that have intervals, an ancestor is combined with neighbouring ancestors,
+and the report does not claim that the player beats the opponent.
 """
 ERROR = 0.05 / 3
 """A report may make three kinds of false claims: that the player beats an opponent, that it has a
@@ -47,12 +47,12 @@ of any false claim is at most `ERROR`. So all claims of a report are true with a
 least 95 %.
 """
 STAKES = "of what is at stake"
-"""In games with payoffs, the unit of a bound that comes from a gate."""
+"""In games with payoffs, the unit of a bound that comes from a gate (an exploiter's test)."""
 MOST = 40
 """Largest number of opponents in a chart or table. The opponents with the most matches are shown.
 """
 RATIO_UP_TO = 20.0
-"""Larger damage ratios are left out of the chart, where they would squeeze all other values."""
+"""Damage ratios above this are left out of the chart, where they would squeeze all other values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ def measured(points: float, worth: float) -> Measured:
 def exact_share(points: float, matches: int, confidence: float) -> Measured:
     """Returns a share with the interval of C. J. Clopper and E. S. Pearson (Biometrika 26, 1934).
 
-    The interval is also valid for few matches.
+    This interval is also valid for few matches.
     """
     tail = (1.0 - confidence) / 2.0
     low = betaincinv(points, matches - points + 1.0, tail) if points else 0.0
@@ -198,8 +198,8 @@ def met_in_log(
     frames_per_second: int,
     largest: float | None = None,
 ) -> list[Met]:
-    """Returns a player's opponents, from the player's matches in a clean book. The log keeps only
-    sums, so means have no intervals.
+    """Returns a player's opponents, from the player's clean matches (both players frozen) in the
+    log. The log keeps only sums, so means have no intervals.
 
     Args:
         frames_per_second: speed of the game, 0 if unknown.
@@ -475,7 +475,7 @@ def _together(pool: Sequence[Met]) -> Met:
 def drops(newest_first: Sequence[Met]) -> list[Met]:
     """Returns the ancestors to which a player loses, or against which it does worse than against a
     newer ancestor. The probability that any of these claims is wrong is at most `ERROR`, because
-    the intervals are corrected for the number of ancestors (Bonferroni).
+    the scores' intervals are corrected for the number of ancestors (Bonferroni).
 
     Args:
         newest_first: all ancestors, as the function `ancestors` returns them.
@@ -615,8 +615,9 @@ def bounds_of(
     payoffs: str = "",
 ) -> list[Bound]:
     """Returns a bound for each accepted exploiter that met the player, and for each certificate of
-    `bin/league exploit`, the largest first. An exploiter's bound comes from its clean matches, or
-    else from its gate. `payoffs` is the unit of payoffs, "" in games without payoffs.
+    `bin/league exploit`, the largest first. An exploiter's bound comes from its clean matches (both
+    players frozen), or else from its gate (its test against the player). `payoffs` is the unit of
+    payoffs, "" in games without payoffs.
 
     Let k be the number of certificates plus the number of exploiters that were tried. An exploiter
     was tried if it is accepted, or if its gate has matches against the player. Each end of an
@@ -668,7 +669,9 @@ def bounds_of(
 
 
 def _test_of(gate: CandidateGate, player: str) -> VictimGate | None:
-    """Returns the gate's test against a player, or None if the test has no match yet."""
+    """Returns the part of a gate that tests an exploiter against a player, or None if this test has
+    no match yet.
+    """
     return next((test for test in gate.victims if test.victim == player and test.matches), None)
 
 

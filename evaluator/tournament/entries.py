@@ -33,7 +33,7 @@ ENDINGS = (".py", *MODELS)
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """An entrant. `kind` is file, rival, bot or weights. `source` is the path of the entrant's
-    file, or for members the word on the command line.
+    file, or, for members, the word that names the member on the command line.
     """
 
     member: Member

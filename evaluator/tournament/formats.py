@@ -38,7 +38,7 @@ class Encounter:
     Attributes:
         stage: the stage's number. Encounters of a stage don't depend on each other.
         title: the stage's name.
-        first, second: the entrants. Without a second, the first has a bye.
+        first, second: the entrants. Without a second entrant, the first has a bye (no opponent).
     """
 
     stage: int
@@ -121,10 +121,10 @@ def _paired(
     order: Sequence[int], points: Sequence[float], met: set[frozenset[int | None]],
     tries: Iterator[int],
 ) -> list[tuple[int, int]] | None:  # fmt: skip
-    """Pairs the best entrant, and then the rest in the same way. The best entrant's opponent has
-    the same points if possible, and preferably comes from the lower half of the entrants with these
-    points. Returns None if two entrants would have to meet again, or if `MOST_TRIES` tries have
-    found no pairing.
+    """Pairs the best entrant, and then the remaining entrants in the same way. The best entrant's
+    opponent has the same points if possible, and preferably comes from the lower half of the
+    entrants with these points. Returns None if two entrants would have to meet again, or if
+    `MOST_TRIES` tries have found no pairing.
     """
     if not order:
         return []
@@ -149,9 +149,9 @@ def _double_elimination(entrants: int, results: Results) -> list[Encounter]:
     seeds.
 
     Losers of the winners' bracket drop into the losers' bracket. The winners of both brackets meet
-    in the final. If the winner of the losers' bracket wins the final, both have lost once, and they
-    meet a second time. A drawn encounter counts for the better seed, and in the final for the
-    winner of the winners' bracket.
+    in the final. If the winner of the losers' bracket wins the final, both finalists have lost
+    once, and they meet a second time. A drawn encounter counts for the better seed, and in the
+    final for the winner of the winners' bracket.
     """
     found: list[Encounter] = []
     stages = itertools.count()
@@ -206,8 +206,8 @@ def _seed(entrant: int | None) -> int:
 
 
 def places(played: Sequence[Encounter], results: Results) -> dict[int, tuple[int, int]]:
-    """Returns for each entrant its last stage in a bracket, and 1 if it won its encounter there,
-    else 0. Larger values are better.
+    """Returns for each entrant its last stage in a bracket, and 1 if the entrant won its encounter
+    in this stage, else 0. Larger values are better.
     """
     found: dict[int, tuple[int, int]] = {}
     for one in played:

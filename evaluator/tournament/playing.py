@@ -47,7 +47,7 @@ UNIT = 32
 ROWS_OF_RIVALS = 2
 """Number of matches of rivals (other people's agents) that a unit plays at once. A rival has two
 processes, one for each of these matches. So no match has to wait for a decision in another match,
-and no match fails because another match fails.
+and no match fails because of another match.
 """
 EXTRA_PAIRS = 5
 """Largest number of pairs of matches that are added while an encounter of an elimination is drawn.
@@ -57,7 +57,7 @@ FACTS, LOG, REPLAYS = "tournament.json", "matches.jsonl", "replays"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Describes a tournament. When it is continued, only `rounds` may change.
+    """Describes a tournament. When a tournament is continued, only `rounds` may change.
 
     Attributes:
         matches: number of matches in an encounter, even because each seed is played from both
@@ -95,7 +95,7 @@ class Played:
             count.
         margin: the first entrant's payoff minus the second entrant's payoff, in games with payoffs.
         failure: why the match could not be played to its end, or "".
-        failed: whether the first and the second entrant failed.
+        failed: whether the first entrant failed, and whether the second entrant failed.
         late: how many decisions of the first and of the second entrant came late.
         frames, final, match_id: as in the match's replay. A failed match has no replay.
     """
@@ -343,7 +343,9 @@ class Tournament:
         ]
 
     def _bout(self, key: Key, number: int) -> Bout:
-        """Returns a bout to play. All encounters of a stage play the same seeds from both seats."""
+        """Returns a match to play, as a `Bout`. All encounters of a stage play the same seeds from
+        both seats.
+        """
         stage, *pair = key
         first, second = (self.entries[one].member for one in pair[:: -1 if number % 2 else 1])
         return Bout(

@@ -1,4 +1,4 @@
-"""Ranks the entrants of a tournament, and writes its table as CSV and JSON."""
+"""Ranks the entrants of a tournament, and writes the table of results as CSV and JSON."""
 
 from __future__ import annotations
 
