@@ -283,8 +283,8 @@ def _attention(pooled: list[Pooled], step: float) -> dict[str, Any]:
 
 
 def _projections(x_ND: Floats, seed: int) -> dict[str, Any]:
-    """Computes two principal components with their shares of the variance. Adds t-SNE if
-    scikit-learn is installed.
+    """Computes the rows' first two principal components with their shares of the variance. Adds
+    t-SNE if scikit-learn is installed.
     """
     centred_ND = x_ND - x_ND.mean(0)
     u, s, _ = np.linalg.svd(centred_ND, full_matrices=False)

@@ -43,8 +43,8 @@ from league.replay.highlights import (
 )
 
 LIVE_SECONDS = 20.0
-"""Shortest time between the ends of two live matches, in seconds. The replay of a live match is
-kept for people who watch the league, whoever the players are.
+"""Shortest time between the ends of two live matches, in seconds. A live match is recorded for
+people who watch the league, whoever the players are.
 """
 KNOCKOUT = 100.0
 """In the search for the closest match (a highlight), a knock-out counts as much as this damage."""

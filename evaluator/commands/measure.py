@@ -44,7 +44,7 @@ SPARED = (
 )
 CHECKS = {"win_rate": 0.7, "damage_ratio": 2.0, "knockouts": 2.0, "pickups": 1.0,
           "seconds_per_fall": 60.0}  # fmt: skip
-"""Values that a player must exceed in its matches against the bot `based` to be ready."""
+"""Values that a player must exceed against the bot `based` to pass `league ready`."""
 
 Player = Annotated[
     str,

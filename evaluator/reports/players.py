@@ -102,7 +102,7 @@ class Met:
         """Returns the score with an interval that is also valid for few matches.
 
         In a game with payoffs the interval needs the largest payment of a match. If the game does
-        not state it, there is no interval.
+        not state this payment, there is no interval.
         """
         if self.paid is None:
             return exact_share(self.points, self.matches, confidence)
@@ -113,7 +113,7 @@ class Met:
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """The unit of scores: shares of the points, or in games with payoffs mean payments."""
+    """The unit of scores: shares of the points, or mean payments in games with payoffs."""
 
     name: str = ""
 
@@ -127,11 +127,11 @@ class Unit:
         return 0.0 if self.name else 0.5
 
     def text(self, value: float) -> str:
-        """A score, as in a table."""
+        """Returns a score as text for a table."""
         return f"{value:+.2f}" if self.name else f"{value:.1%}"
 
     def interval(self, mean: Measured) -> str:
-        """The ends of an interval."""
+        """Returns the ends of an interval as text."""
         return f"{mean.low:+.2f} to {mean.high:+.2f}" if self.name else texts.interval(mean)
 
 
@@ -244,7 +244,9 @@ def _named(name: str) -> SnapshotName | None:
 
 
 def _ancestor_step(player: str, other: str) -> int | None:
-    """Returns the step of an earlier snapshot of the player's own lineage, or None."""
+    """Returns the step of `other` if it is an earlier snapshot of the player's own learner, else
+    None.
+    """
     newer, older = _named(player), _named(other)
     if newer is None or older is None or newer.lineage != older.lineage or older.step >= newer.step:
         return None

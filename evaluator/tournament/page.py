@@ -86,8 +86,8 @@ def _rows(outcome: Outcome) -> list[int]:
 
 
 def render(outcome: Outcome) -> str:
-    """Returns the page. It has no scripts and loads nothing. Only its links to replays, films and
-    tables need the other files.
+    """Returns the page, which has no scripts and loads nothing. Only the links to replays, films
+    and tables need the other files.
     """
     plan, settings = outcome.tournament.plan, outcome.tournament.settings
     spec, matches = settings.spec(), outcome.tournament.matches
@@ -136,7 +136,7 @@ def _standings(standings: Sequence[Standing]) -> Markup:
 
 
 def _bracket(outcome: Outcome) -> Markup:
-    """Returns the encounters stage by stage, each with the points of both entrants."""
+    """Returns the encounters stage by stage, each encounter with the points of both entrants."""
     played, films = by_encounter(outcome.tournament.matches), _films(outcome)
     lanes: dict[str, list[Markup]] = {}
     for title, stage in groupby(outcome.encounters, key=lambda one: one.title):
@@ -221,7 +221,7 @@ def _failures(outcome: Outcome) -> Markup:
 
 
 def _matches(outcome: Outcome) -> Markup:
-    """Returns all matches, folded by pair."""
+    """Returns all matches, in a section that unfolds for each pair of entrants."""
     films, rows_of, names = _films(outcome), _rows(outcome), outcome.names
     titles = {one.key: one.title for one in outcome.encounters}
     pairs: dict[tuple[int, ...], list[Played]] = {}  # by rows of the standings

@@ -50,7 +50,8 @@ processes, one for each of these matches. So no match has to wait for a decision
 and no match fails because of another match.
 """
 EXTRA_PAIRS = 5
-"""Largest number of pairs of matches that are added while an encounter of an elimination is drawn.
+"""Largest number of pairs of matches that are added while the two entrants of an elimination's
+encounter are tied.
 """
 FACTS, LOG, REPLAYS = "tournament.json", "matches.jsonl", "replays"
 

@@ -59,8 +59,8 @@ class _Batch:
     """Describes a forward pass.
 
     `seats` has the number of the seat of each row, model by model. For a padding row the number is
-    `num_seats`. `state` has the states of the rows. It is None before the first pass, and after
-    `_write_back`.
+    `num_seats`. `state` has the recurrent states of the rows. It is None before the first pass, and
+    after `_write_back`.
     """
 
     network: PlayingNetwork
@@ -424,7 +424,9 @@ class BatchedPolicy:
         return _Batch(network, index.flatten(), tuple(index.shape))
 
     def _forward(self, batch: _Batch, obs_SO: Tensor) -> Tensor:
-        """Steps a batch, keeps its state, and returns its logits `[rows, A]`."""
+        """Makes a step for all rows of a batch, keeps the new state, and returns the logits `[rows,
+        A]`.
+        """
 
         def rows(x: Tensor) -> Tensor:
             return x.index_select(0, batch.seats).unflatten(0, batch.shape)

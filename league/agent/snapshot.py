@@ -58,7 +58,8 @@ class SnapshotCard:
         cloned_from: the player whose recorded matches the learner imitated at first, or "".
         metrics: measurements at the time of the snapshot.
         created_at: Unix time in seconds.
-        fingerprint: the network's outputs on the probe. `save_snapshot` computes it.
+        fingerprint: summary of the network's outputs on a fixed series of observations, which
+            `save_snapshot` computes.
     """
 
     __pydantic_config__ = ConfigDict(
@@ -134,7 +135,8 @@ def check_rules(name: str, card: SnapshotCard, spec: GameSpec) -> None:
 
 
 def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
-    """Summarises logits, values, latent and LSTM states on the probe, in 6 numbers per step.
+    """Summarises logits, values, latent and LSTM states on the probe (a fixed series of
+    observations), in 6 numbers per step.
 
     A new episode starts in the middle of the probe, so the fingerprint also depends on how the
     network clears its state.
@@ -253,8 +255,8 @@ def load_snapshot(
 
 
 def _network_of(config: NetworkConfig, weights: Mapping[str, Tensor]) -> PlayingNetwork:
-    """Makes a frozen network with `weights`, without random numbers. Raises `RuntimeError` if the
-    weights don't fit.
+    """Makes a frozen network with `weights`, without drawing random numbers. Raises `RuntimeError`
+    if the weights don't fit.
     """
     with torch.device("meta"):
         network = network_of(config)

@@ -186,7 +186,7 @@ def is_safe_in_files(name: str, options: Mapping[str, Any]) -> bool:
     """Returns whether a file from an unknown author may name this game with these options.
 
     The game and its options must be built in, and the options must have the right types. The game
-    itself checks their bounds.
+    itself checks the bounds of its options.
 
     Args:
         name: the game's name.

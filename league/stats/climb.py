@@ -30,7 +30,7 @@ from league.stages import Stage
 Array = NDArray[np.float64]
 
 FEWEST_MATCHES = 30
-"""Fewest matches from which an estimate may end a stage of a curriculum."""
+"""Fewest matches on which an estimate must be based to end a stage of a curriculum."""
 MOST_POINTS = 64
 """Largest number of points that an estimate uses, newest first. Each snapshot gives two points: its
 clean matches (both players frozen) and its learner's training matches until the next snapshot. So

@@ -34,7 +34,8 @@ def current() -> SharedSum | None:
 
 
 class SharedSum:
-    """Adds up float32 numbers over all ranks. The launcher makes it before it forks the ranks.
+    """Adds up float32 numbers over all ranks. The launcher makes the object before it forks the
+    ranks.
 
     Each rank has two slots that no other rank writes, and uses the two slots alternately. To
     compute a sum, each rank writes its slot, reports the slot as complete, and waits for the

@@ -37,12 +37,12 @@ PAIRS_AT_MOST = 96
 RANDOM_MATCHES = 32
 WIDEST = 1000
 """Largest size of an observation that draws no warning. In larger observations, most numbers are
-rarely worth the network's weights that read them.
+not worth the weights with which the network reads them.
 """
 HARDLY_SEEN = 0.3
 """Smallest share of matches in which a change of the opponent's play must show in the player's
-observations. The check warns below this share, not only at 0. Even if a game by mistake shows a
-player its own state in place of the opponent's, the opponent's play affects that state.
+observations. The check warns below this share, not only at 0, because the opponent's play shows
+even in a game that by mistake shows a player its own state in place of the opponent's.
 """
 CLIPPED_SHARE = 0.01
 """The check fails if an observed number is clipped in more than this share of the observations.

@@ -113,7 +113,7 @@ class ReturnScale:
         ended_TN: NDArray[np.bool_],
         played_TN: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Adds a rollout's raw rewards.
+        """Adds a rollout's raw rewards to the running returns and their variance.
 
         Args:
             r_TN: rewards.
@@ -152,7 +152,9 @@ class ReturnScale:
         return {"return_N": self.return_N.tolist(), **moments}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Restores `state`. If the number of matches differs, all running returns start at 0."""
+        """Restores the result of `state`. If the number of matches differs, all running returns
+        start at 0.
+        """
         returns_N = np.asarray(state["return_N"], np.float64)
         same = returns_N.shape == self.return_N.shape
         self.return_N = returns_N if same else np.zeros_like(self.return_N)

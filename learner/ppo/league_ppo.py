@@ -196,7 +196,7 @@ class LeaguePPO(RecurrentPPO):
         return self.references if self.transform is None else None
 
     def _forget_matches(self) -> None:
-        """Starts with an empty memory. The next observations are the first of their matches."""
+        """Empties the memory. The next observations count as the first of their matches."""
         self.agent_state = self.policy.network.initial_state(self.n_envs)
         self.last_obs_NO: np.ndarray | None = None
         self.last_starts_N = np.ones(self.n_envs, np.bool_)

@@ -148,7 +148,7 @@ class History:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Restores the rows of `state`."""
+        """Restores the rows that `state` returned."""
         self.obs_XNO[self.steps :] = state["obs"].to(self.obs_XNO.device)
         self.starts_XN[self.steps :] = state["starts"].to(self.starts_XN.device)
         self.played_N = None
@@ -246,7 +246,7 @@ class SequenceBuffer(History):
 
     @property
     def known_TN(self) -> Tensor | None:
-        """`Minibatch.known_TB` of all matches."""
+        """The values of `Minibatch.known_TB` for all matches."""
         if self.across_TNA is None:
             return None
         return self._known_TN if self.weight_TN is None else self._known_TN * self.weight_TN
@@ -276,7 +276,7 @@ class SequenceBuffer(History):
         return self.weight_TN
 
     def decided_TN(self) -> Tensor:
-        """`Minibatch.decided_TB` of all matches."""
+        """The values of `Minibatch.decided_TB` for all matches."""
         decided_TN = torch.ones_like(self.value_TN) if self.weight_TN is None else self.weight_TN
         return decided_TN if self.legal_TNA is None else decided_TN * (self.legal_TNA.sum(-1) > 1)
 

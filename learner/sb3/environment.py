@@ -120,7 +120,7 @@ class JoinedEnv(LeagueVecEnv):
         """Makes the newest weights of `model` the opponent in self-play matches.
 
         A model that was loaded may already have made more steps than the environment. The
-        environment then counts on from the model's number of steps.
+        environment then continues to count from the model's number of steps.
 
         Raises:
             InvalidInput: `perceptron_of` refuses the policy, or the model is on another device.

@@ -113,9 +113,9 @@ def open_due_epochs(league: League) -> list[Book]:
     """Begins a new rating epoch in each book that has enough new results, and returns these books.
     A book holds the ratings and payoffs of one kind of match.
 
-    An event of the log begins the epoch. It sets two measurements that apply until the next epoch:
-    the share of draws that the ratings expect, and the link function from ratings to predicted
-    scores.
+    An event of the log begins the epoch. This event sets two measurements that apply until the next
+    epoch: the share of draws that the ratings expect, and the link function from ratings to
+    predicted scores.
     """
     view = league.view.checked()
     with view.lock:

@@ -33,7 +33,7 @@ FAR_BEHIND = 4
 itself.
 
 This happens when an update of the program or a quarantine has made the stored folds useless. The
-other process would then take minutes.
+process that usually computes the fold would then take minutes.
 """
 
 

@@ -21,13 +21,15 @@ from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 SELF = "self"
 _ROLES = {"snapshots": (Role.NONE, Role.MAIN), "exploiters": EXPLOITING, "clone": (Role.CLONE,)}
-"""Roles of the snapshots in a category."""
+"""Roles that the snapshots of a category may have."""
 NEWEST_RATED = 2
 """Number of the learner's newest rated snapshots from whose clean ratings (by matches of frozen
 players) the learner's strength is estimated.
 """
 _LEAST_VARIANCE = 1e-6
-"""Lower bound of a variance in points², because a pinned snapshot has variance 0."""
+"""Lower bound of a variance in points², because a pinned snapshot (with a fixed rating) has
+variance 0.
+"""
 PATCHED_SHARE = 0.1
 """Total weight of the patched exploiters, which the learner beats, as a share of the weight of the
 category `exploiters`. The other exploiters together have the category's full weight.
@@ -69,7 +71,8 @@ class Slice:
 
 
 def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
-    """Splits a mix into slices, and keeps the slices that have players. Their weights sum to 1.
+    """Splits a mix into slices, and keeps the slices that have players. The slices' weights sum to
+    1.
 
     If no slice has players, the learner plays against itself.
 

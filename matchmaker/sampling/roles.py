@@ -113,12 +113,13 @@ def _main_by_pseudocode(situation: Situation) -> list[Branch]:
     """Gives the same shares as `_main_by_text`, with two differences.
 
     First, the 15 % go to exploiters if the learner wins less than 30 % of its matches against any
-    of them. Otherwise they are divided equally among the mains. `without_monotonic_suffix` returns
-    the snapshots of a main that the learner may have forgotten how to beat. The main's part goes to
-    these snapshots if the learner wins less than 70 % of its matches against any of them. Otherwise
-    the part goes to the main itself.
+    of them. Otherwise the 15 % are divided equally among the mains. `without_monotonic_suffix`
+    returns the snapshots of a main that the learner may have forgotten how to beat. A main's part
+    goes to these snapshots if the learner wins less than 70 % of its matches against any of them.
+    Otherwise the part goes to the main itself.
 
-    Second, if a current main is too strong for the learner, the main's past snapshots replace it.
+    Second, if a current main is too strong for the learner, the past snapshots of this main replace
+    it.
     """
     branches = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     exploiters = [rival for rival in situation.past if rival.role is Role.MAIN_EXPLOITER]

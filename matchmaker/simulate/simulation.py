@@ -444,7 +444,7 @@ def _learners(count: int, settings: MatchmakerSettings) -> list[Player]:
 
 
 def _fitted(settings: MatchmakerSettings, players: int) -> MatchmakerSettings:
-    """Returns settings with room for all players. If the mix names no bots, adds them to it."""
+    """Returns settings with room for all players. A mix that names no bots gets `BOTS`."""
     changes: dict[str, Any] = {"max_saved": max(settings.max_saved, players)}
     if not set(settings.mixes.get(MIX, {})) & set(BOTS):
         mix = {"snapshots": 7.0} | dict.fromkeys(BOTS, 3.0 / len(BOTS))

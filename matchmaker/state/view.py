@@ -114,7 +114,7 @@ class LeagueView:
         return self
 
     def load(self, reader: Reader) -> None:
-        """Loads everything from the log."""
+        """Loads the whole state from the log."""
         fold = Fold.current(reader)
         with self.lock:
             self.players = {player.name: player for player in reader.players()}

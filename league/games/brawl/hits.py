@@ -119,7 +119,7 @@ def is_open(victim: Any, stage: Any) -> bool:
 
 @inner
 def reaches(attacker: Any, victim: Any, cast: Any, tables: Any, stage: Any) -> bool:
-    """Returns whether a box of the cast overlaps the victim's hurt capsule."""
+    """Returns whether a box of the cast (part of an attack) overlaps the victim's hurt capsule."""
     if not is_open(victim, stage):
         return False
     for index in range(cast.first_box, cast.first_box + cast.boxes):

@@ -44,13 +44,13 @@ WEAPON_NAMES: Final = ("unarmed", "spear", "hammer")
 
 # Kinds of powers, as bits.
 AT_ONCE: Final = 1
-"""A hit starts the next power in the same frame."""
+"""Flag of a power (part of a move): its hit starts the next power in the same frame."""
 STEERED: Final = 2
-"""The keys steer the attacker sideways."""
+"""Flag of a power: the keys steer the attacker sideways."""
 BRAKES: Final = 4
-"""The attacker's sideways speed falls as in the air."""
+"""Flag of a power: the attacker's sideways speed falls as in the air."""
 HITS_AGAIN: Final = 8
-"""If an earlier power of the move has hit, this power hits too, at any distance."""
+"""Flag of a power: if an earlier power has hit, this power hits too, at any distance."""
 
 
 _KINDS: Final = {

@@ -258,7 +258,7 @@ def update_platform_box(match: Any, stage: Any) -> None:
 
 @inner
 def begin_tree(match: Any, player_0: Any, player_1: Any, stage: Any) -> None:
-    """Fits all three boxes and sets the order of their leaves."""
+    """Fits the fat boxes of platform and players, and sets the order of their leaves."""
     w, h = stage.platform_half_width, stage.platform_half_height
     _fit_box(match, PLATFORM, match.platform_x, match.platform_y, w, h, 0.0, 0.0)
     for number, player in ((PLAYERS, player_0), (PLAYERS + 1, player_1)):

@@ -89,10 +89,10 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = {
 ANNEALED: Final[Mapping[str, tuple[str, str]]] = {"curriculum": ("dense", "sparse")}
 """Presets whose weights change from a first preset to a second during a training run."""
 ANNEALS_FROM: Final = 0.2
-"""Until this share of the run's steps, the first preset applies."""
+"""Until this share of the run's steps, the first preset of an annealed preset applies."""
 ANNEALS_UNTIL: Final = 0.8
-"""After this share of the run's steps, the second preset applies. Between the two shares, the
-weights are interpolated linearly.
+"""After this share of the run's steps, the second preset applies. Between the shares `ANNEALS_FROM`
+and `ANNEALS_UNTIL`, the weights are interpolated linearly.
 """
 
 

@@ -210,7 +210,7 @@ def _rgba(text: str) -> Colour:
 
 @lru_cache(maxsize=256)
 def _text_mask(text: str, size: int) -> Image.Image:
-    """Draws slightly bold, vertically centred text. Pillow's own font is the same everywhere."""
+    """Draws slightly bold, vertically centred text in Pillow's own font."""
     font, bold = ImageFont.load_default(size), size / 40
     left, _, right, _ = font.getbbox(text, anchor="lm", stroke_width=bold)
     mask = Image.new("L", (max(1, math.ceil(right - left)), 2 * size))

@@ -31,7 +31,7 @@ Seen = dict[str, NDArray[Any]]
 class Worker:
     """Holds an environment for each match that this process plays. A match is identified by its row
     in the game's arrays. If a call of an environment takes longer than `step_seconds`, SIGALRM ends
-    the process. 0 means no limit.
+    the process. A `step_seconds` of 0 means no limit.
     """
 
     def __init__(self, argument: str, options: Mapping[str, Any], step_seconds: float) -> None:

@@ -277,8 +277,8 @@ def listed(value: Any) -> list[Any]:
 def _laid(value: int | None, most: int) -> float:
     """Returns a condition's layers as a share of its maximum.
 
-    poke-env counts layers only for hazards. For other conditions its value is the turn in which
-    they began.
+    poke-env counts layers only for hazards. For other conditions, poke-env's value is the turn in
+    which the condition began.
     """
     return 0.0 if value is None else min(1.0, value / most) if most > 1 else 1.0
 

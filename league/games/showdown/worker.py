@@ -57,7 +57,7 @@ class View:
         self.battle, self.refused = battle, 0
 
     def read(self, line: str) -> None:
-        """Updates the battle from a line. Errors of poke-env pass through."""
+        """Updates the battle from a line of Showdown's. Errors of poke-env pass through."""
         words = line.split("|")
         if len(words) < 2 or words[1] in UNREAD:
             return

@@ -256,7 +256,7 @@ class Certificate:
     warning: str = WARNING
 
     def to_json(self) -> str:
-        """Returns readable JSON that `from_json` takes."""
+        """Returns readable JSON, from which `from_json` makes the certificate again."""
         return _adapter().dump_json(self, indent=2).decode()
 
     @classmethod

@@ -53,8 +53,8 @@ UNDERSTATED = 1.5
 (docs/ratings.md).
 """
 LEAST_SLOPE, SLOPE_SIGMA = 0.5, 0.2
-"""Least slope of the line, and the standard deviation of the slope's prior around 1, which matters
-while there are few players.
+"""Least slope of the line μ ≈ a + b·fit in a league whose ratings agree, and the standard deviation
+of the slope's prior around 1. The prior matters while there are few players.
 """
 MOST_TAU = 1.2
 """Largest τ (the pairs' deviation from their ratings), in points, at which ratings still describe a

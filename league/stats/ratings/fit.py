@@ -165,8 +165,9 @@ def expected_score(d_P: Array, nu: float) -> Array:
 def points_per_logit(nu: float) -> float:
     """Returns the TrueSkill points that equal a logit: 3.44 without draws.
 
-    The two models have different curves, so no factor fits everywhere. With this factor they agree
-    on a score of 0.9. For scores between 0.9 and ½ they differ by at most 0.9 %.
+    TrueSkill's model and this model have different curves, so no factor fits everywhere. With this
+    factor both models agree on a score of 0.9. For scores between 0.9 and ½ they differ by at most
+    0.9 %.
     """
     c, drawn_between_equals = math.sqrt(2.0) * BETA, nu / (2.0 + nu)
     margin = draw_margin(max(drawn_between_equals, _LEAST_DRAWS)) / c

@@ -129,7 +129,7 @@ def _largest_entropy(payoff_NN: Matrix, mass_N: Matrix) -> Matrix:
 
 
 def _is_single(payoff_SS: Matrix) -> bool:
-    """Returns whether at most one mixture has a payoff of 0 against all of these players. Then
+    """Returns whether at most one mixture has a payoff of 0 against all of these players. If so,
     there is no other equilibrium.
     """
     rank = int(np.linalg.matrix_rank(payoff_SS, tol=_TIED * max(len(payoff_SS), 1)))

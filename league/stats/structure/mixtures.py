@@ -19,8 +19,8 @@ from league.stats.structure.table import Table, margins, table_of
 
 MOST_MIXED = 500
 """Largest number of players in a league's mixture. If a league has more players, only the newest
-count. If half of the players have mass, computing the mixture takes 1.7 s for 500 players and 27 s
-for 1,000.
+count. If half of the players have a share of the mixture, computing it takes 1.7 s for 500 players
+and 27 s for 1,000.
 """
 HAS_MASS = 1e-6
 """Least mass (a player's share of a mixture). A smaller mass is a rounding error."""
