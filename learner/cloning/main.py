@@ -1,8 +1,7 @@
 """``bin/learner clone``: makes an agent that plays like a player of recorded matches.
 
 The agent is saved as a snapshot file. With ``--matchmaker`` it also joins the league as a member.
-The member can be an opponent, the start of a training (``bin/learner --from``) or a reference (a
-frozen player that a learner's policy stays near).
+The member can be an opponent, the start of a training (``bin/learner --from``) or a reference.
 """
 
 from __future__ import annotations
