@@ -1,7 +1,7 @@
 """Packs rivals (other people's agents) into bundles, and records which bundles this user trusts.
 
-A rival's bundle is a zip file with `my_agent.py`, as participants of the AI² tournament write it,
-and its data files. `rivals.py` plays the bundle.
+A bundle is a zip file. It holds the rival's program, `my_agent.py`, in the format of the AI²
+tournament, and the data files that the program reads. `rivals.py` plays the bundle.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Defines ``league export``, ``render``, ``film``, ``attention`` and ``curves``, which write files.
-"""
+"""Defines ``league export``, ``render``, ``film``, ``attention`` and ``curves``, which write files."""
 
 from __future__ import annotations
 

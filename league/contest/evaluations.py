@@ -79,8 +79,7 @@ def ask(
 
 
 def _in_league(league: League, client: MatchmakerClient, who: str, game: str | None) -> str:
-    """Returns the name or mixture `who`, with each weights file replaced by a player of the league.
-    """
+    """Returns the name or mixture `who`, with each weights file replaced by a player of the league."""
     shares: dict[str, float] = {}
     for name, share in mixture_of(who).items():
         known = _registered(league, client, Path(name), game) if name.endswith(SUFFIX) else name

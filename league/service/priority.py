@@ -14,11 +14,12 @@ def step_back(nice: int, *, is_idle: bool = False) -> None:
     whole process gets the value.
 
     Linux first shares a core among sessions, and then among the threads of a session (sched(7),
-    "autogroup"). Under `bin/start-league` this process leads its own session. So this function also
-    sets the nice value of the session, until a call with another value.
+    "autogroup"). Under `bin/start-league` this process leads its own session, so the nice value of
+    its thread alone has no effect on other sessions. Therefore this function also sets the nice
+    value of the session, which lasts until the next call.
 
-    When another thread wakes up, a thread with any nice value first finishes its time slice. On
-    Linux, a thread with the policy SCHED_IDLE (sched(7)) gives up its core at once.
+    Even a thread with a nice value of 19 finishes its time slice before another thread gets the
+    core. On Linux, a thread with the policy SCHED_IDLE (sched(7)) gives up the core at once.
 
     Args:
         nice: nice value, from 0 to 19.

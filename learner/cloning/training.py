@@ -307,8 +307,9 @@ def accuracy(network: AgentNetwork, found: Sequence[Demonstration]) -> list[floa
 def _losses(
     network: AgentNetwork, streams: Streams, sequence: int, smoothing: float = 0.0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Passes through the streams, `sequence` decisions of each stream at a time. Yields the sum of
-    the losses of these decisions, and the number of decisions that count.
+    """Runs the network over all streams in parts. A part has `sequence` decisions of each stream.
+
+    Yields, for each part, the sum of the losses and the number of decisions that count.
     """
     for logits_TSA, now in _unrolled(network, streams, sequence):
         actions_TSA, weight_TS = streams.actions_LSA[now].float(), streams.weight_LS[now]

@@ -88,8 +88,10 @@ class Minibatch:
 
 
 def _rows(name: str, tensor: Tensor | None, rows: Tensor) -> Any:
-    """Selects the matches `rows` from a field of a minibatch. The matches are the first axis, or
-    the second axis if the first axis is X or T.
+    """Selects the matches `rows` from a field of a minibatch.
+
+    The field's name ends with the names of its axes. Matches are the first axis, except in fields
+    whose first axis is time (X or T): there they are the second.
     """
     if tensor is None:
         return None

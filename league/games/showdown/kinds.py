@@ -65,7 +65,8 @@ class Kind(ABC, Generic[Followed]):
     Attributes:
         active: number of Pokémon of a side that fight at the same time.
         action_names: names of the choices.
-        shown_names: names of the numbers in an observation that show a player its legal choices.
+        shown_names: an observation shows a player its legal choices as numbers. These are the
+            numbers' names.
         brings_team: whether players bring their own teams. Otherwise the format draws them.
     """
 
@@ -96,8 +97,9 @@ class Kind(ABC, Generic[Followed]):
 
     @abstractmethod
     def planned(self, battle: Followed, bot: str) -> int:
-        """Returns the choice of a bot other than the random bot. Raises `ValueError` if the bot's
-        order matches none of the choices.
+        """Asks a bot for its order in a battle, and returns the choice that means this order.
+
+        Not for the random bot. Raises `ValueError` if no choice means the order.
         """
 
     def words(self, battle: Followed, action: int) -> str:

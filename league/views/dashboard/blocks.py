@@ -299,10 +299,11 @@ def lines(
         shares: whether the values are shares, from 0 to 1.
         log: whether the values have a logarithmic axis.
         x: "value" for steps, "time" for Unix milliseconds.
-        seconds: the length of the film on the page, if the lines are over its seconds.
-        stages: the step at which each stage begins, and the stage's name. Stages are drawn as
-            bands. The last entry is the end of the last stage and has no name. None means no stages
-            and no buttons for zooming, as on all pages except the curves.
+        seconds: the length of the page's film, if the horizontal axis has the film's seconds.
+        stages: the step at which each stage begins, and the stage's name. The chart shows the
+            stages as bands. The last entry is the step at which the last stage ends, without a
+            name. None: the chart shows no stages, and no buttons for zooming. Only the page Curves
+            passes stages.
     """
     named = [line["name"] for line in series if not line.get("silent")]
     axis: dict[str, Any] = {"type": "log" if log else "value", "scale": True, "splitLine": GRID}
