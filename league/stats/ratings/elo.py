@@ -40,8 +40,8 @@ def elo(points: Points) -> Points:
 
 
 def samples(fit: Fit, counts: PairCounts, rng: np.random.Generator, draws: int = 4_000) -> Array:
-    """Draws ratings from the posterior of a fit without anchors (fixed ratings) and blocks (joint
-    priors).
+    """Draws ratings from the posterior of a fit. The fit must have no anchors (fixed ratings) and
+    no blocks (joint priors).
 
     The intervals of `Fit` are symmetric. For a player that won or lost (nearly) all its games the
     posterior is skewed. After 20 wins in 20 games, a symmetric interval would still include ratings

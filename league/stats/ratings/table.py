@@ -163,8 +163,9 @@ class BeliefColumns(NamedTuple):
 
 @dataclass(slots=True)
 class _Standing:
-    """Describes a player of a table. `step` is the learner's step up to which the drift was added
-    to its variance.
+    """Describes a player of a table.
+
+    The variance of a learner includes its drift until `step`, a step of its training.
     """
 
     mu: float = NEWCOMER.mu
