@@ -66,10 +66,12 @@ def doctor(
     started = time.monotonic()
     findings: list[Finding] = []
     curve: tuple[float, ...] = ()
+    too_early = ""
     if run_dir is not None:
         evidence = read_run(checked_run(run_dir), name)
         findings += judge_run(evidence)
-        set_up, subject = evidence.set_up, f"{run_dir.name} at step {evidence.step:,}"
+        set_up, too_early = evidence.set_up, evidence.too_early
+        subject = f"{run_dir.name} at step {evidence.step:,}"
     else:
         preset, flags = _named(preset, config, game)
         set_up = set_up_of(resolve(preset, config, [*flags, *(assignments or [])]))
@@ -85,7 +87,7 @@ def doctor(
         fix = "let the game play every match to its end, without a failure: the reason says more"
         findings = [judged(FAILS, str(error), failure=True, fix=fix)]
     seconds = round(time.monotonic() - started, 1)
-    diagnosis = Diagnosis(subject, seconds, ordered(findings), curve)
+    diagnosis = Diagnosis(subject, seconds, ordered(findings), curve, too_early)
     if json_file is not None:
         write_whole(json_file, json.dumps(diagnosis.to_json(), indent=1) + "\n")
     print("\n".join(diagnosis.lines()))

@@ -193,17 +193,20 @@ class Diagnosis:
         findings: the findings, from `ordered`.
         curve: for each update, the mean reward of the minimal agent's matches. Empty without
             `--emergency`, which trains this agent.
+        too_early: says how much more training a run needs before it can be judged, or "".
     """
 
     subject: str
     seconds: float
     findings: tuple[Finding, ...]
     curve: tuple[float, ...]
+    too_early: str = ""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict."""
-        return max(systems_of(self.findings).values(), key=lambda verdict: verdict.severity)
+        """The worst verdict, but `UNKNOWN` if it is too early to call the run healthy."""
+        worst = max(systems_of(self.findings).values(), key=lambda verdict: verdict.severity)
+        return Verdict.UNKNOWN if self.too_early and worst is Verdict.OK else worst
 
     def to_json(self) -> dict[str, Any]:
         """Returns the values that `--json` writes."""
@@ -231,10 +234,16 @@ class Diagnosis:
         }
 
     def lines(self) -> Iterator[str]:
-        """Yields the report as the terminal shows it."""
+        """Yields the report, line by line. Its last line repeats the verdict, because on a terminal
+        the first line scrolls away.
+        """
         counts = Counter(finding.verdict for finding in self.findings if finding.is_bad)
         bad = [f"{n} {kind}{'s' * (n > 1)}" for kind, n in sorted(counts.items())]
-        yield f"{self.subject}: {', '.join(bad) or 'healthy'} ({self.seconds:.0f} s)"
+        found = ", ".join(bad)
+        if self.too_early:
+            found = f"{found or 'no fault yet'}, but {self.too_early}"
+        headline = f"{self.subject}: {found or 'healthy'} ({self.seconds:.0f} s)"
+        yield headline
         yield ", ".join(f"{name} {worst}" for name, worst in systems_of(self.findings).items())
         for finding in self.findings:
             line = f"{finding.key:>2}  {finding.title:<32} {finding.measured}"
@@ -245,6 +254,8 @@ class Diagnosis:
             yield f"minimal agent, reward of a match: {rewards}"
         for cause, consequences in primary_causes(self.findings):
             yield f"{cause.verdict}: {cause.title} ({cause.key})"
-            yield f"  measured: {cause.measured}\n  fix: {cause.fix}"
+            yield f"  measured: {cause.measured}"
+            yield f"  fix: {cause.fix}"
             for finding in consequences:
                 yield f"  follows: {finding.title} ({finding.key})"
+        yield headline

@@ -85,6 +85,18 @@ class RunEvidence:
         values = self.scalar(tag)
         return values[-max(10, len(values) // 5) :]
 
+    @property
+    def updates(self) -> int:
+        """How many updates the learner has written."""
+        return len(self.scalar("policy/approx_kl"))
+
+    @property
+    def too_early(self) -> str:
+        """Says that the run has too few updates to be judged, or ""."""
+        if self.updates >= FEWEST_UPDATES:
+            return ""
+        return f"too early to judge the run: {self.updates} of at least {FEWEST_UPDATES} updates"
+
     def has_alarm(self, kind: str) -> bool:
         return any(alarm.kind == kind for alarm in self.alarms)
 
@@ -190,12 +202,11 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
             warning=run.flattered[name] > 0.3,
             fix="meet more opponents (matchmaker.mixes), or choose a smaller agent.size",
         )
-    entropies, updates = run.scalar("policy/entropy"), len(run.scalar("policy/approx_kl"))
-    if updates < FEWEST_UPDATES:
+    if run.too_early:
         for key in ("A", "E"):  # the short training judges the other reasons
-            yield unknown(key, f"too little to judge: {updates} updates")
+            yield unknown(key, run.too_early)
         return
-    yield from _policy(run, entropies)
+    yield from _policy(run, run.scalar("policy/entropy"))
     now = median(run.late("value/explained_variance"))
     best = max(run.scalar("value/explained_variance"))
     yield judged(

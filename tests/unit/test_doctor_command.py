@@ -68,9 +68,10 @@ def test_a_failure_ends_with_1_and_stands_in_the_json_with_what_follows(tmp_path
     assert "0.001" in found["16"]["measured"]
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith(f"leduc, {file}: 2 failures (")
-    assert printed[-4] == f"failure: {REASONS['19'].title} (19)"
-    assert printed[-3] == f"  measured: {found['19']['measured']}"
-    assert printed[-1] == f"  follows: {REASONS['7'].title} (7)"
+    assert printed[-5] == f"failure: {REASONS['19'].title} (19)"
+    assert printed[-4] == f"  measured: {found['19']['measured']}"
+    assert printed[-2] == f"  follows: {REASONS['7'].title} (7)"
+    assert printed[-1] == printed[0]
 
 
 @pytest.mark.parametrize(

@@ -279,6 +279,16 @@ def test_a_run_that_trains_is_healthy_by_its_files_and_its_weights(healthy, tmp_
     assert all(REASONS[key].title in lines[2 + n] for n, key in enumerate(measured))
 
 
+def test_a_run_of_too_few_updates_is_not_called_healthy(healthy, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("learner.doctor.run.FEWEST_UPDATES", UPDATES + 1)
+    status, told, bad = examine(healthy, tmp_path / "told.json")
+    assert (status, bad, told["verdict"]) == (0, {}, "unknown")
+    lines = capsys.readouterr().out.splitlines()
+    assert "healthy" not in lines[0].removeprefix(healthy.name)
+    assert f"of at least {UPDATES + 1} updates" in lines[0]
+    assert lines[-1] == lines[0]
+
+
 def test_what_its_weights_alone_show_fails_beside_healthy_files(run, tmp_path):
     folder = CheckpointFolder(run / "learner-main" / "checkpoints")
     saved = folder.read_newest()
