@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import socket
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,21 @@ def is_terminal() -> bool:
 def say(text: str) -> None:
     """Prints a message for the user to stderr, separate from the output."""
     print(plain(text), file=sys.stderr, flush=True)
+
+
+def folded(text: str, *, indent: int = 0) -> str:
+    """Returns a line that is broken between words where a terminal ends, with `indent` spaces
+    before each later part. Without a terminal the line stays whole.
+    """
+    if not is_terminal():
+        return text
+    return textwrap.fill(
+        text,
+        get_terminal_size().columns,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def operator() -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from league.console.options import Assignments, Heading
-from league.console.output import say
+from league.console.output import folded, say
 from league.errors import InvalidInput, Unavailable
 from league.runs.files import write_whole
 from league.runs.finding import checked_run
@@ -90,7 +90,8 @@ def doctor(
     diagnosis = Diagnosis(subject, seconds, ordered(findings), curve, too_early)
     if json_file is not None:
         write_whole(json_file, json.dumps(diagnosis.to_json(), indent=1) + "\n")
-    print("\n".join(diagnosis.lines()))
+    for line in diagnosis.lines():
+        print(folded(line, indent=4))
     return int(diagnosis.verdict == "failure")
 
 

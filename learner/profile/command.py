@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ from typing import Annotated
 import typer
 
 from league.console.options import Assignments, Heading, SeveralValues
-from league.console.output import say
+from league.console.output import folded, say
 from league.errors import InvalidInput, LeagueError
 from league.runs.files import write_whole
 
@@ -114,7 +113,7 @@ def profile(
     sweeping.print_row(best, f"{base or 'settings'} on {where}: {values}")
     print()
     for sentence in measured.sentences():
-        print(textwrap.fill(sentence, 100, subsequent_indent="  "))
+        print(folded(sentence, indent=2))
     if write_preset is not None:
         learner = {**sections["learner"], **best.changes}
         write_config(write_preset, {**sections, "learner": learner})

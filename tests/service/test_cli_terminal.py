@@ -15,6 +15,7 @@ import pytest
 
 from league.games.registry import make_batched
 from league.views.match_view import MatchView
+from learner.doctor.findings import REASONS
 
 
 def on_terminal(
@@ -58,6 +59,19 @@ def test_tables_are_drawn_for_a_person(served_run: Path) -> None:
     status, text = on_terminal("payoff", "--run-dir", str(served_run))
     assert status == 0
     assert re.search(r"main@2000 │ +│ +\d+% │", plain(text)), "a matrix: nobody meets himself"
+
+
+def test_the_doctor_breaks_its_lines_between_words() -> None:
+    small = [
+        word
+        for one in ("matches=16", "n_steps=16", "batch_size=64")
+        for word in ("--set", f"learner.{one}")
+    ]
+    status, text = on_terminal("doctor", "--game", "matrix:rps", *small, columns=80)
+    assert status == 0
+    lines = plain(text).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) > len(REASONS)
 
 
 def test_a_fight_is_drawn_until_it_ends() -> None:
