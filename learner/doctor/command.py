@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +12,9 @@ import typer
 
 from league.console.options import Assignments, Heading
 from league.console.output import folded, say
-from league.errors import InvalidInput, Unavailable
+from league.errors import InvalidInput, NotFound, Unavailable
 from league.runs.files import write_whole
-from league.runs.finding import checked_run
+from league.runs.finding import checked_run, newest_run
 
 if TYPE_CHECKING:
     from learner.doctor.findings import Finding
@@ -25,7 +26,9 @@ app = typer.Typer(rich_help_panel=Heading.TRAIN, add_completion=False)
 def doctor(
     preset: Annotated[
         str | None,
-        typer.Option(help="Settings to examine (default: laptop; board for games of choices)."),
+        typer.Option(
+            help="Settings to examine (without a run: laptop, or board for games of choices)."
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A settings file to examine.")
@@ -37,9 +40,12 @@ def doctor(
     assignments: Assignments = None,
     run_dir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="A run: its settings, weights and files."),
+        typer.Option(
+            metavar="DIR",
+            help="A run: its settings, weights and files (default: the newest in runs/).",
+        ),
     ] = None,
-    name: Annotated[str, typer.Option(help="With --run-dir: the learner.")] = "main",
+    name: Annotated[str, typer.Option(help="The run's learner.")] = "main",
     emergency: Annotated[
         bool, typer.Option("--emergency", help="Train the minimal agent too: a minute more.")
     ] = False,
@@ -49,9 +55,13 @@ def doctor(
 ) -> int:
     """Finds out why an agent does not learn: measures game, rewards, network and updates.
 
+    It examines a run, or the settings that --preset, --config, --game and --set name.
     The exit status is 1 when a check failed.
     """
-    if run_dir is not None and (preset or config or game or assignments):
+    if not (preset or config or game or assignments):
+        with suppress(NotFound):  # before the first run, the default settings are examined
+            run_dir = run_dir or newest_run()
+    elif run_dir is not None:
         raise InvalidInput(
             "--run-dir has its own settings: leave out --preset, --config, --game and --set"
         )

@@ -169,8 +169,8 @@ EXPLAINED = {"seed": {"7": SPARSE}, "fast": {"7": SPARSE}, "stable": {"7": SPARS
 @pytest.mark.slow  # test_doctor.py examines `smoke` in every run
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("preset", sorted({*preset_names()} - {"showdown"}))  # needs a simulator
-def test_a_shipped_preset_is_healthy(preset, tmp_path):
-    # laptop is meant where none is named
+def test_a_shipped_preset_is_healthy(preset, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where there is no run, and none is named, laptop is meant
     named = [] if preset == "laptop" else ["--preset", preset]
     status, told, found = examine(tmp_path / "findings.json", *named)
     assert told["subject"].endswith(f"preset {preset}")

@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -277,6 +278,15 @@ def test_a_run_that_trains_is_healthy_by_its_files_and_its_weights(healthy, tmp_
     lines = capsys.readouterr().out.splitlines()
     assert "healthy" in lines[0]
     assert all(REASONS[key].title in lines[2 + n] for n, key in enumerate(measured))
+
+
+def test_without_flags_the_newest_run_is_examined(healthy, tmp_path, monkeypatch):
+    (tmp_path / "runs").mkdir()
+    shutil.copytree(healthy, tmp_path / "runs" / "smoke-7")
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor", "--json", "told.json"]) == 0
+    told = json.loads(Path("told.json").read_text(encoding="utf-8"))
+    assert told["subject"].startswith("smoke-7 at step ")
 
 
 def test_a_run_of_too_few_updates_is_not_called_healthy(healthy, tmp_path, monkeypatch, capsys):
