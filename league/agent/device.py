@@ -7,7 +7,12 @@ import ctypes
 import torch
 
 from league.errors import DeviceError
-from league.settings.device_flags import DeviceFlags, cores_in_words, cpu_sentence
+from league.settings.device_flags import (
+    DeviceFlags,
+    cores_in_words,
+    cpu_sentence,
+    missing_gpu,
+)
 
 _GIB = 1 << 30
 # From malloc.h: M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD.
@@ -29,9 +34,8 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if gpu is not None:
         if not 0 <= gpu < count:
-            raise DeviceError(
-                f"there is no GPU {gpu}: {_available(count)}; give another number or --cpu"
-            )
+            names = ", ".join(f"{i} ({torch.cuda.get_device_name(i)})" for i in range(count))
+            raise missing_gpu(gpu, names)
         return _cuda(gpu, f"--gpu {gpu}")
     if cpu:
         return torch.device("cpu"), DeviceFlags(cpu=True).cpu_sentence()
@@ -63,13 +67,6 @@ def _cuda(index: int, why: str) -> tuple[torch.device, str]:
     memory = properties.total_memory / _GIB
     sentence = f"Computing on GPU {index}, {properties.name} ({why}), {memory:.1f} GiB of memory."
     return torch.device("cuda", index), sentence
-
-
-def _available(count: int) -> str:
-    if count == 0:
-        return "this machine has none that torch can use"
-    names = ", ".join(f"{i} ({torch.cuda.get_device_name(i)})" for i in range(count))
-    return f"there {'is' if count == 1 else 'are'} {names}"
 
 
 def keep_memory() -> bool:

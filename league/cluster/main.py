@@ -50,6 +50,7 @@ from league.settings.device_flags import (
     DeviceFlags,
     cpu_sentence,
     has_no_gpu,
+    missing_gpu,
 )
 from league.settings.presets import read_tables
 from league.views.facts import Screen
@@ -242,7 +243,9 @@ def _device(flags: DeviceFlags) -> str:
     """
     if flags.cpu:
         return flags.cpu_sentence()
-    if not flags.gpus and has_no_gpu():
+    if has_no_gpu():
+        if flags.gpus:
+            raise missing_gpu(flags.gpus[0])
         return cpu_sentence()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=end_with_parent) as other:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from league.errors import ConfigError
+from league.errors import ConfigError, DeviceError
 
 _GPU_DEVICES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 """Device files of NVIDIA's, AMD's and Windows' drivers."""
@@ -150,6 +150,15 @@ def add_device_flags(parser: argparse.ArgumentParser) -> None:
 def cpu_sentence() -> str:
     """Returns the sentence about the device that a start without a GPU shows."""
     return f"Computing on the CPU (no GPU found), {cores_in_words()}."
+
+
+def missing_gpu(gpu: int, names: str = "") -> DeviceError:
+    """Returns the error for a GPU that does not exist. `names` lists the GPUs that exist."""
+    there_is = f"there is only {names}" if names else "this machine has none that torch can use"
+    return DeviceError(
+        f"there is no GPU {gpu}: {there_is}; give another number or --cpu (docs/gpu.md says what a "
+        "GPU brings)"
+    )
 
 
 def has_no_gpu() -> bool:

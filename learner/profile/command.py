@@ -87,6 +87,10 @@ def profile(
             raise InvalidInput(f"{path} can't be written: name a file in a folder that you own")
     if write_preset is not None and write_preset.exists():
         raise InvalidInput(f"{write_preset} exists already: name another file, or move it away")
+    from league.settings.device_flags import has_no_gpu, missing_gpu
+
+    if gpu is not None and not cpu and has_no_gpu():  # before torch and the game are loaded
+        raise missing_gpu(gpu)
     from league.runs.folder import write_config
     from league.settings.base import DEFAULT_PRESET, base_preset, resolve
     from learner.profile import sweep as sweeping

@@ -133,10 +133,10 @@ def take(
     Raises:
         ConfigError: the settings, the device or all configurations of the sweep can't be used.
     """
+    device, sentence = choose_device(gpu, cpu)
     settings, learner = SessionSettings.of(sections), sections["learner"]
     mixes = sections["matchmaker"]["mixes"]
     check_stages(settings, mixes)
-    device, sentence = choose_device(gpu, cpu)
     say(sentence)
     on_gpu = device.type == "cuda"
     machine: dict[str, Any] = {

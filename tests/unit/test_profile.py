@@ -3,6 +3,8 @@
 import gzip
 import json
 import math
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -118,6 +120,18 @@ def test_wrong_input_is_one_sentence_before_anything_is_measured(
     error = capsys.readouterr().err
     assert named in error
     assert error.count("league: ") == 1
+
+
+def test_a_missing_gpu_is_told_before_torch_is_loaded():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from league.settings import device_flags; device_flags._GPU_DEVICES = ()\n"
+        "from league.cli.main import main; sys.exit(main(['profile', '--gpu', '0']))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 2, ended.stderr
+    assert "GPU 0" in ended.stderr
+    assert "docs/gpu.md" in ended.stderr
 
 
 def test_where_nothing_can_be_measured_the_command_fails_and_says_why(
