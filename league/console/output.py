@@ -85,14 +85,16 @@ def print_table(
 ) -> None:
     """Prints a table. Without a terminal, headings and values are separated by tabs.
 
-    On a narrow terminal, some columns are left out, and the caption names them.
+    On a narrow terminal, some columns are left out, and the caption names them. The first column
+    always stays.
 
     Args:
         title: title of the table on a terminal.
         columns: headings. A ``#`` at the end marks numbers, which a terminal aligns to the right.
         rows: cells of each row.
         caption: text below the table on a terminal.
-        spared: columns to leave out on a narrow terminal, in this order.
+        spared: columns to leave out first on a narrow terminal, in this order. The others follow
+            from right to left.
     """
     heads, spared = (one.split() if isinstance(one, str) else one for one in (columns, spared))
     names = [plain(head.rstrip("#")) for head in heads]
@@ -108,7 +110,7 @@ def print_table(
         name: max(map(len, cells)) + 3
         for name, *cells in ((line[0], *line) for line in zip(names, *lines, strict=True))
     }
-    for name in spared:
+    for name in (*spared, *names[:0:-1]):
         if sum(widths.values()) + 1 <= get_terminal_size().columns:
             break
         widths.pop(name, None)

@@ -42,6 +42,18 @@ def test_no_part_of_a_table_on_a_terminal_is_markup(
     assert capsys.readouterr().out.count("[/oops] [2K") == 4
 
 
+def test_a_narrow_terminal_leaves_columns_out_and_cuts_no_cell(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "50")
+    cells = [letter * 18 for letter in "abcd"]
+    print_table("Wide", ["w", "x", "y", "z"], [cells], spared="x")
+    table, _, caption = capsys.readouterr().out.partition("└")
+    assert [cell in table for cell in cells] == [True, False, True, False]
+    assert "too wide here: x, z" in caption
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.0, ""), (1.0, "1970-01-01 00:00:01+00:00"), (1.8e12, "1.8e+12 s"), (1e300, "1e+300 s")],
