@@ -61,6 +61,8 @@ TOTALS = (
     *("payoff", "reward"),
 )
 """Stats that are shown at the end of a match."""
+SHORTEST_ID = 8
+"""Fewest characters of a match id that a terminal shows."""
 REPLAYS = ("match", "seat 0", "seat 1", "won by", "frames#")
 SCORES = "player opponent seat matches# wins# draws# losses# score# low# high#"
 MEANS = ("damage_dealt", "damage_taken", "knockouts", "falls", "falls_unhit")
@@ -138,18 +140,26 @@ def replay(
         _show(find_replay(league, match, game, assignments or ()), speed)
         return
     oldest_first = sorted(replays_of(league), key=lambda path: (path.stat().st_mtime, path.name))
-    print_table("Replays", REPLAYS, map(_replay_row, oldest_first))
+    names, caption = [path.stem for path in oldest_first], ""
+    if is_terminal():
+        length = SHORTEST_ID
+        while len({name[:length] for name in names}) < len(names):
+            length += 1
+        names = [name[:length] for name in names]
+        caption = "each match by the beginning of its id, which commands take"
+    rows = [(name, *_replay_cells(path)) for name, path in zip(names, oldest_first, strict=True)]
+    print_table("Replays", REPLAYS, rows, caption=caption)
 
 
-def _replay_row(path: Path) -> tuple[str, ...]:
+def _replay_cells(path: Path) -> tuple[str, ...]:
     from league.replay import load_replay
 
     try:
         replay = load_replay(path)
     except DataCorrupt as error:
-        return path.stem, "", "", f"unreadable: {error}", ""
+        return "", "", f"unreadable: {error}" if not is_terminal() else "unreadable", ""
     winner = "a draw" if replay.winner is None else replay.names[replay.winner]
-    return (path.stem, *replay.names, winner, str(replay.frames))
+    return (*replay.names, winner, str(replay.frames))
 
 
 def _show(played: Replay, speed: float) -> None:

@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from league.cli.main import main
 from league.games.registry import make_batched
 from league.views.match_view import MatchView
 from learner.doctor.findings import REASONS
@@ -72,6 +74,24 @@ def test_the_doctor_breaks_its_lines_between_words() -> None:
     lines = plain(text).splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) > len(REASONS)
+
+
+def test_a_narrow_terminal_shows_match_ids_that_can_be_copied(tmp_path: Path) -> None:
+    replays = tmp_path / "replays"
+    replays.mkdir()
+    (tmp_path / "league.db").touch()
+    ids = ["00000001ad756c58eacb40fc3d4cd001", "00000001ad756c58eacb40fc3d4cd002"]
+    kept = replays / f"{ids[0]}.replay"
+    short = ("--set", "game.match_seconds=2", "--save", str(kept))
+    assert main(["demo", "weapon_seeker", "edge_guarder", *short]) == 0
+    shutil.copy(kept, replays / f"{ids[1]}.replay")
+    shutil.copy(kept, replays / f"1{ids[1]}.replay")
+    ids += [f"1{ids[1]}"]
+    status, text = on_terminal("replay", "--run-dir", str(tmp_path), columns=80)
+    assert status == 0
+    shown = re.findall(r"(?m)^│ +(\w+) +│", plain(text))
+    assert sorted(name for one in shown for name in ids if name.startswith(one)) == sorted(ids)
+    assert "…" not in plain(text).partition("└")[0]
 
 
 def test_a_fight_is_drawn_until_it_ends() -> None:
