@@ -254,14 +254,12 @@ class Run:
             raise InvalidInput(f"seed = {seed} is negative: choose 0 or more")
         import torch
 
-        from league.contest.members import say_it_compiles
         from league.contest.recordings import meetings, say_failed
         from league.replay.file import encode
 
         finder, names = self._finder(), [player, opponent]
         settings = finder.settings(names)
         first, second = finder.entrants(settings.spec(), names)
-        say_it_compiles(settings)
         self._played, failures, rows = {}, dict[Any, str](), []
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # more threads make small networks slower

@@ -11,7 +11,7 @@ from league.agent.snapshot import load_snapshot, read_card
 from league.agent.strategy import with_encoder
 from league.console.output import say
 from league.contest.matches import paired, play
-from league.contest.members import Finder, Member, say_it_compiles
+from league.contest.members import Finder, Member
 from league.errors import InvalidInput
 from league.games.settings import GameSettings
 from league.replay import Bout
@@ -82,7 +82,6 @@ class Study:
         ]
         bouts.sort(key=lambda bout: bout.seed)
         say(f"({len(bouts)} matches of {player.name} against {len(opponents)} opponents)")
-        say_it_compiles(self.settings)
         failures: dict[Bout, str] = {}
         replays = play(
             self.settings, [player, *opponents], bouts, seed=seed, greedy=False, failures=failures

@@ -100,14 +100,13 @@ def evaluate(
     if wait:
         raise InvalidInput("--wait is for --queue: matches that are played here are waited for")
     from evaluator.benchmark.scores import Benchmark
-    from league.contest.members import Finder, say_it_compiles
+    from league.contest.members import Finder
 
     finder = Finder(context.league, game, blobs, assignments or ())
     settings = finder.settings([player, *(against or ())])
     opponents = against or [bot.name for bot in settings.spec().bots]
     if report is not None:
         make_folder(report)  # before anything is played
-    say_it_compiles(settings)
     benchmark = Benchmark(player, opponents, matches, greedy=greedy, seed=seed, finder=finder)
     scores = _played(benchmark)
     for score in scores:
@@ -185,7 +184,7 @@ def ready(
 ) -> int:
     """Checks PLAYER against the bars for the end of training: wins, damage, survival and more."""
     from evaluator.benchmark.scores import Benchmark
-    from league.contest.members import Finder, say_it_compiles
+    from league.contest.members import Finder
 
     finder = Finder(context.league, game, blobs, assignments or ())
     settings = finder.settings([player, against])
@@ -194,7 +193,6 @@ def ready(
             f"{settings.name} counts no {', '.join(sorted(missing))}: the checks are for brawl; "
             "bin/league eval measures players of any game"
         )
-    say_it_compiles(settings)
     benchmark = Benchmark(player, [against], matches, greedy=greedy, seed=seed, finder=finder)
     (score,) = _played(benchmark)
     checks = {name: score.win_rate if name == "win_rate" else score.means[name] for name in CHECKS}
@@ -257,12 +255,11 @@ def compare(
 ) -> None:
     """Plays A against B until a sequential test knows which one is stronger."""
     from evaluator.benchmark.comparison import compare as played
-    from league.contest.members import Finder, say_it_compiles
+    from league.contest.members import Finder
     from league.stats.gates import Gate, MultinomialTest, Risks
 
     finder = Finder(context.league, game, blobs, assignments or ())
     gate = Gate(test=MultinomialTest(elo0=elo0, elo1=elo1), risks=Risks(alpha=alpha, beta=beta))
-    say_it_compiles(finder.settings((first, second)))
     with progress() as show:
         result = played(
             finder,

@@ -82,7 +82,7 @@ def tournament(
     from evaluator.tournament.standings import judge
     from league.agent.rivals import PREFIX
     from league.contest.matches import pace_of
-    from league.contest.members import Finder, say_it_compiles
+    from league.contest.members import Finder
     from league.runs.blobs import BlobFolder
 
     if rounds and format is Format.DOUBLE_ELIMINATION:
@@ -103,7 +103,6 @@ def tournament(
             greedy=greedy,
             frame_skip=pace_of(settings, [entry.member for entry in entries]),
         )
-        say_it_compiles(settings)
         played = Tournament(out, plan, settings, entries)
         with progress() as show:
             played.play(

@@ -92,7 +92,7 @@ def demo(
     import numpy as np
 
     from league.contest.matches import play
-    from league.contest.members import Finder, numbered, say_it_compiles
+    from league.contest.members import Finder, numbered
     from league.replay import Bout, save_replay
 
     finder = Finder(context.league, game, blobs, assignments or ())
@@ -103,7 +103,6 @@ def demo(
     seats, bots = (first.contender, second.contender), (first.seated, second.seated)
     bout = Bout(seats=seats, bots=bots, seed=seed)
     failures: dict[Bout, str] = {}
-    say_it_compiles(settings)
     played = list(
         play(settings, (first, second), [bout], seed=seed, greedy=greedy, failures=failures)
     )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from league.console.output import say
 from league.contest.league import League
 from league.errors import DataCorrupt, InvalidInput, InvalidName, NotFound, nearest
 from league.evaluations import Who, members_of, mixture_of, text_of
@@ -271,12 +270,6 @@ def check_plays(name: str, card: SnapshotCard, spec: GameSpec) -> None:
             f"{here[0]} and {here[1]}: it was trained with other options of the game, so name its "
             "run with --run-dir"
         )
-
-
-def say_it_compiles(settings: GameSettings) -> None:
-    """Informs the user that the first match of brawl takes longer."""
-    if settings.name == "brawl":
-        say("(brawl; the first match on a machine takes a moment to compile)")
 
 
 def numbered(members: list[Member]) -> list[Member]:

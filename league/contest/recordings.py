@@ -111,7 +111,6 @@ def record(
     Raises:
         InvalidInput: the folder can't be made, or `pace` or `disturb` doesn't suit the game.
     """
-    from league.contest.members import say_it_compiles
 
     changes_keys = bool(disturb) or pace > 1
     if changes_keys and settings.spec().action_kind == CHOICE:
@@ -125,7 +124,6 @@ def record(
         raise InvalidInput(
             f"--out {out} can't be a folder ({error.strerror}): name another place"
         ) from None
-    say_it_compiles(settings)
     for opponent in opponents:
         failures: dict[Bout, str] = {}
         places: dict[str, list[Played]] = {place: [] for place in PLACES}

@@ -75,7 +75,7 @@ def clone(
     import torch
 
     from league.contest.matches import pace_of
-    from league.contest.members import Finder, Member, say_it_compiles
+    from league.contest.members import Finder, Member
     from league.games.settings import GameSettings
     from league.runs.blobs import BlobFolder
     from learner.cloning.likeness import Original
@@ -107,7 +107,6 @@ def clone(
     if out is None and any(known.name == clone_name for known in finder.players):
         raise AlreadyExists(f"the league has {clone_name} already: choose another name with --as")
     torch.set_num_threads(sections.of(LearnerSettings).threads)
-    say_it_compiles(settings)
     with progress() as show:
         original = Original(
             settings=settings, entrant=entrant, opponents=opponents, seed=seed,

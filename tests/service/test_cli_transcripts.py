@@ -167,7 +167,8 @@ def transcript(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
     status = main(shlex.split(command))
     printed, said = capsys.readouterr()
-    notes = [line for line in said.splitlines() if not line.startswith("(waiting for ")]
+    passing = ("(waiting for ", "(brawl is compiled ")
+    notes = [line for line in said.splitlines() if not line.startswith(passing)]
     lines = [*printed.splitlines(), *(f"! {note}" for note in notes)]
     if status:
         lines.append(f"exit {status}")

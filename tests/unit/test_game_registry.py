@@ -74,11 +74,19 @@ def test_processes_on_an_empty_cache_compile_once_and_load_no_compiler(tmp_path:
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)}
     command, pipe = [sys.executable, "-c", code], subprocess.PIPE
     processes = [
-        subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=pipe, text=True)
+        subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True
+        )
         for _ in range(2)
     ]
-    assert [process.communicate()[0] for process in processes] == ["6.0 False\n"] * 2
-    assert (tmp_path / "imports").read_text() == "xxx"  # these two, and the one that compiled
+    printed = [process.communicate() for process in processes]
+    assert [out for out, _ in printed] == ["6.0 False\n"] * 2
+    assert any("is compiled" in told for _, told in printed)
+    later = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert later.stderr == ""
+    assert (tmp_path / "imports").read_text() == "xxxx"  # these three, and the one that compiled
 
 
 def test_a_game_plays_without_the_compiler() -> None:

@@ -48,7 +48,8 @@ def load(calls: Mapping[Any, tuple[Any, ...]]) -> None:
 
     The first call of a function would load the code too. But this call would first load everything
     that Numba needs for compiling, which takes a second and 25 MB. If several processes need the
-    same missing code at once, the code is compiled only once.
+    same missing code at once, the code is compiled only once. Each of them says on stderr that it
+    waits.
 
     Args:
         calls: arguments by function. The functions are made by `cached` and are attributes of their
@@ -58,6 +59,8 @@ def load(calls: Mapping[Any, tuple[Any, ...]]) -> None:
     folder = next(iter(wanted)).stats.cache_path
     if folder is None or _has_loaded(wanted):
         return
+    words = "(brawl is compiled for this machine, once: this takes a minute)"
+    print(words, file=sys.stderr, flush=True)
     with suppress(OSError), Path(folder, "compiling.lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _has_loaded(wanted):
