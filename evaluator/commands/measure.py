@@ -289,10 +289,8 @@ def compare(
 
 
 def _standing(seen: Comparison) -> str:
-    (up, down), upper = seen.gates, seen.gates[0].risks.upper
-    points = sum(n * score for n, score in zip(up.counts, range(5), strict=True)) / 4
-    first, second = (round(gate.llr, 1) + 0.0 for gate in (up, down))  # a rounded zero has no sign
-    return (
-        f"{seen.first} {points / max(up.results, 1):.1%} of {seen.matches} matches; "
-        f"stronger at {upper:.1f}: {seen.first} {first:+.1f}, {seen.second} {second:+.1f}"
-    )
+    """Returns the line of progress. The name comes last, because a narrow terminal cuts the end."""
+    gate = seen.gates[0]
+    points = sum(n * score for n, score in zip(gate.counts, range(5), strict=True)) / 4
+    won = f"{100 * points / max(gate.results, 1):.0f} % of the points go to {seen.first}"
+    return f"{seen.matches:,} matches, not decided yet: {won}"

@@ -94,6 +94,15 @@ def test_a_narrow_terminal_shows_match_ids_that_can_be_copied(tmp_path: Path) ->
     assert "…" not in plain(text).partition("└")[0]
 
 
+def test_a_comparison_tells_its_progress_in_a_line() -> None:
+    players = ("always-paper", "always-rock", "--game", "matrix:rps")
+    status, text = on_terminal("compare", *players, columns=80)
+    assert status == 0
+    first, *_ = (line for line in re.split(r"[\r\n]+", plain(text)) if "not decided" in line)
+    assert re.fullmatch(r"\d+ matches, [^:]*: 100 % of the points go to always-paper", first)
+    assert "compile" not in text
+
+
 def test_a_fight_is_drawn_until_it_ends() -> None:
     short = ("--speed", "1000", "--set", "game.match_seconds=2")
     status, text = on_terminal("demo", "based", "constant", *short)
