@@ -244,6 +244,18 @@ def test_summary_has_leaderboard_clean_matches_files_and_time() -> None:
         assert words in text, words
 
 
+def test_summary_marks_where_the_leaderboard_leaves_players_out() -> None:
+    screen = screens.full()
+    many = [screens.rating(n, f"main@{n}", 30.0, PlayerKind.SNAPSHOT, n) for n in range(1, 41)]
+    bot = screens.rating(41, "camper", 1.0, PlayerKind.BOT)
+    screen = replace(screen, league=replace(screen.league, ratings=(*many, bot), evaluations=()))
+    console = Console(width=80, file=io.StringIO(), color_system=None)
+    with console.capture() as capture:
+        print_summary(console, screen, [])
+    rows = re.findall(r"│ +(\d+ main@\d+|\d+ camper bot|…)", capture.get())
+    assert [row.split()[0] for row in rows] == [*map(str, range(1, 24)), "…", "40", "41"]
+
+
 def test_a_single_snapshot_is_no_plural() -> None:
     screen = screens.full()
     screen = replace(screen, league=replace(screen.league, snapshots=1))

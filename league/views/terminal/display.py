@@ -182,7 +182,7 @@ def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
     """Prints the leaderboard, the newest snapshots' clean matches, steps, time, and file paths."""
     league = screen.league
     if league.ratings:
-        console.print(leaderboard(screen, _LONGEST + 3))
+        console.print(leaderboard(screen, _LONGEST + 3, marks_gaps=True))
     else:
         console.print("No snapshot has been evaluated yet, so there is no leaderboard.")
     if league.evaluations:

@@ -170,9 +170,9 @@ def opponents(screen: Screen) -> Panel:
     return _framed(table, "Opponents", league.active)
 
 
-def leaderboard(screen: Screen, height: int) -> Panel:
+def leaderboard(screen: Screen, height: int, *, marks_gaps: bool = False) -> Panel:
     """Returns a panel of `height` lines with the newest rated snapshot, the bots, and the best
-    players.
+    players. With `marks_gaps`, further lines show where players are left out.
     """
     league = screen.league
     if not league.ratings:
@@ -180,7 +180,9 @@ def leaderboard(screen: Screen, height: int) -> Panel:
         return _framed(Words(line, FAINT), "Leaderboard")
     table = _grid(">*>>>", "#", "player", "rating", "games", "wins")
     shown = league.best(height - 3)
-    for rating in shown:
+    for before, rating in zip([None, *shown], shown, strict=False):
+        if marks_gaps and rating.rank > (before.rank if before else 0) + 1:
+            table.add_row("", "…")
         name, style = rating.player.name, ""
         if rating.player == league.newest_rated:
             name, style = f"{name} ‹", f"bold {ACCENT}"
