@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from league.console.options import Heading
-from league.console.output import say
+from league.console.output import folded, say
 from league.console.text import plain
 from league.contest.command import LeagueContext, PastLeagueCommand
 from league.runs.files import read_json
@@ -52,4 +52,4 @@ def report(
         say(f"written: {path}")
     about = content.numbers.get("newest", content.numbers)
     for name, words in about.get("headline", {}).items():
-        print(plain(f"{about['player']}, {name}: {words}"))
+        print(folded(plain(f"{about['player']}, {name}: {words}"), indent=2))

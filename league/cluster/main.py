@@ -304,8 +304,8 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
         nonlocal has_shown_end
         has_shown_end = True
         display.close()
-        _print_end(console, supervisor, folder, topology)
-        _print_next_steps(console, supervisor.screen, topology, command)
+        if _print_end(console, supervisor, folder, topology):
+            _print_next_steps(console, supervisor.screen, topology, command)
         return LineDisplay(sys.stdout, seconds=math.inf)  # shows only notes
 
     stays_open = sys.stdout.isatty() and topology.dashboard and not command.headless
@@ -331,15 +331,16 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
 
 def _print_end(
     console: Console, supervisor: Supervisor, folder: RunFolder, topology: Topology
-) -> None:
-    """Prints the summary, and the main results of a finished run."""
+) -> bool:
+    """Prints the summary, and the main results of a finished run. Returns False if Ctrl-C came."""
     screen = supervisor.screen
     try:
         print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
     except Exception as error:  # it must not hide how the run ended
         print(f"start-league: the summary can't be drawn ({error!r})", file=sys.stderr)
     if screen.done_share >= 1 and screen.league.evaluations:
-        _print_headline(folder, topology.mains)
+        return _print_headline(folder, topology.mains)
+    return True
 
 
 def _print_next_steps(
@@ -353,9 +354,11 @@ def _print_next_steps(
         "exploit": shlex.join(["bin/league", "exploit", player, *of_run]),
         "report": shlex.join(["bin/league", "report", *of_run]),
         "film": shlex.join(["bin/league", "film", *of_run]),
-        "continue": f"{_again(screen, command, 2 * screen.league.target_steps)}  (after Ctrl-C)",
+        "continue": _again(screen, command, 2 * screen.league.target_steps),
     }
-    console.print("\nThe training is done. The run stays open until Ctrl-C:", markup=False)
+    console.print(
+        "\nThe training is done. The run stays open until Ctrl-C; continue it after that:"
+    )
     for name, line in steps.items():
         console.print(f"  {name:9} {line}", soft_wrap=True, markup=False)
 
@@ -383,9 +386,9 @@ def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], 
     say(f"In a browser: {address} (fight a bot there now: {address}/play)")
 
 
-def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
+def _print_headline(folder: RunFolder, mains: Sequence[str]) -> bool:
     """Writes the report of a finished run and prints its main results. `mains` are the processes of
-    the main learners.
+    the main learners. Returns False if Ctrl-C came.
 
     Commands in separate processes do this, because the package `league` imports no service, and
     because a process that takes too long can be killed.
@@ -399,16 +402,20 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> None:
         if is_exact(game["name"], **game.get("options", {})):
             commands.append(["exploitability", player, average_of(player)])
         commands.append(["mix", "--player", player, "--last", "0.25", "--brief"])
-    sys.stdout.flush()
+    longest = f"at most {len(commands) * _HEADLINE_SECONDS / 60:.0f} minutes"
+    print(
+        f"\nThe training is done. The report and the main results follow, in {longest}.", flush=True
+    )
     for command in commands:
         command += ["--run-dir", str(folder.path)]
         try:
             program = [sys.executable, "-m", "league", *command]
             if subprocess.run(program, timeout=_HEADLINE_SECONDS, check=False).returncode == 130:
-                return  # Ctrl-C, which the terminal sends to this process, too
+                return False  # Ctrl-C, which the terminal sends to this process, too
         except subprocess.TimeoutExpired:
             words = shlex.join(["bin/league", *command])
-            print(f"start-league: not done after {_HEADLINE_SECONDS:.0f} s: `{words}` does it")
+            print(f"Not done within {_HEADLINE_SECONDS:.0f} s, so run it yourself: {words}")
+    return True
 
 
 if __name__ == "__main__":

@@ -5,17 +5,22 @@ from __future__ import annotations
 import io
 import math
 import re
+import subprocess
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from enum import Enum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import screens
 from rich.console import Console
 
+from league.cluster import main as start
 from league.players import Player, PlayerKind, Role
+from league.runs.folder import write_config
+from league.settings.base import resolve
 from league.status import WorkerStatus
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
 from league.views.facts import Note, Screen
@@ -254,6 +259,35 @@ def test_summary_marks_where_the_leaderboard_leaves_players_out() -> None:
         print_summary(console, screen, [])
     rows = re.findall(r"│ +(\d+ main@\d+|\d+ camper bot|…)", capture.get())
     assert [row.split()[0] for row in rows] == [*map(str, range(1, 24)), "…", "40", "41"]
+
+
+@pytest.mark.parametrize("ending", ["done", "late", "interrupted"])
+def test_the_wait_for_the_main_results_is_announced_and_ended_by_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ending: str
+) -> None:
+    screen = screens.full()
+    screen = replace(screen, league=replace(screen.league, steps=screen.league.target_steps))
+    config = tmp_path / "config.toml"
+    write_config(config, resolve("smoke", environment={}))
+    seen = []
+
+    def run(program: list[str], **_: object) -> SimpleNamespace:
+        seen.append(capsys.readouterr().out)
+        if ending == "late":
+            raise subprocess.TimeoutExpired(program, 60.0)
+        return SimpleNamespace(returncode=130 if ending == "interrupted" else 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    go_on = start._print_end(
+        Console(width=80, file=io.StringIO()),
+        SimpleNamespace(screen=screen, files=[]),
+        SimpleNamespace(path=tmp_path, config=config),
+        SimpleNamespace(mains=("learner-main",)),
+    )
+    assert "at most 2 minutes" in seen[0]
+    assert (go_on, len(seen)) == {"interrupted": (False, 1)}.get(ending, (True, 2))
+    if ending == "late":
+        assert "bin/league report" in seen[1]
 
 
 def test_a_single_snapshot_is_no_plural() -> None:
