@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -75,18 +76,22 @@ async def play(socket: WebSocket, arena: Arena) -> None:
     may_rate = socket.state.role >= AccessRole.WORKER
     wants_rating = asked.get("rated") == "yes"
     names = asked.get("first", ""), asked.get("second", "")
+    # A first match may wait for the compiler, and a worker without heartbeats counts as hanging.
+    beats = asyncio.create_task(_beat(lambda: arena.beat(0)))
     try:
         match = await asyncio.to_thread(arena.begin, names, is_rated=wants_rating and may_rate)
     except LeagueError as error:
         await socket.send_json({"problem": str(error)})
         await socket.close()
         return
+    finally:
+        beats.cancel()
     if wants_rating and not may_rate and match.person is not None:
         match.verdict = "It is not rated: your token only reads."
     person = Player(match.spec.action_size)
     listener = asyncio.create_task(_listen(socket, person))
     run = asyncio.create_task(_run(socket, match, person))
-    beats = asyncio.create_task(_beat(match))
+    beats = asyncio.create_task(_beat(match.beat))
     try:
         await asyncio.wait({listener, run}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -96,10 +101,10 @@ async def play(socket: WebSocket, arena: Arena) -> None:
         await asyncio.to_thread(match.close)
 
 
-async def _beat(match: LiveMatch) -> None:
+async def _beat(beat: Callable[[], None]) -> None:
     while True:
         with suppress(LeagueError):  # an error will show when the match reports its outcome
-            await asyncio.to_thread(match.beat)
+            await asyncio.to_thread(beat)
         await asyncio.sleep(BEAT_SECONDS)
 
 
