@@ -98,12 +98,15 @@ class Supervisor:
             started=self._announce,
             has_finished=self._has_trained,
         )
+        leading = topology.mains[0] if topology.mains else ""
+        saved = folder.path.glob(f"{leading}/checkpoints/step_{'[0-9]' * 12}.pt")
         self._reader = LeagueReader(
             topology.addresses[MATCHMAKER],
             topology.addresses.get(EVALUATOR),
             self.say,
             credentials=credentials,
-            leading=topology.mains[0] if topology.mains else "",
+            leading=leading,
+            steps=max((int(file.stem.removeprefix("step_")) for file in saved), default=0),
         )
 
     def say(self, text: str, *, is_trouble: bool = False) -> None:

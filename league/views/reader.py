@@ -41,6 +41,7 @@ class LeagueReader:
             the time at which this reader was made.
         credentials: token and certificates.
         leading: the worker name of the first main agent's learner.
+        steps: that learner's steps before this start.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class LeagueReader:
         credentials: Credentials | None = None,
         *,
         leading: str = "",
+        steps: int = 0,
         refresh_seconds: float = 1.0,
         table_seconds: float = 3.0,
         since: float | None = None,
@@ -62,7 +64,7 @@ class LeagueReader:
             channel = self._credentials.channel(evaluator, CHANNEL_OPTIONS)
             self._evaluator = evaluator_pb2_grpc.EvaluatorServiceStub(channel)
         self._refresh_seconds, self._table_seconds = refresh_seconds, table_seconds
-        self.facts = LeagueFacts(leading=leading)
+        self.facts = LeagueFacts(leading=leading, steps=steps)
         self.looks = 0
         """Number of completed readings of the league. If two readings complete after some moment,
         the second of them also began after that moment, so it has seen all changes until then.

@@ -18,8 +18,11 @@ import screens
 from rich.console import Console
 
 from league.cluster import main as start
+from league.cluster.supervisor import Supervisor
+from league.cluster.topology import LearnerOptions, plan
 from league.players import Player, PlayerKind, Role
-from league.runs.folder import write_config
+from league.runs.folder import Request, open_run, write_config
+from league.runs.settings import SupervisorSettings
 from league.settings.base import resolve
 from league.status import WorkerStatus
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
@@ -288,6 +291,19 @@ def test_the_wait_for_the_main_results_is_announced_and_ended_by_ctrl_c(
     assert (go_on, len(seen)) == {"interrupted": (False, 1)}.get(ending, (True, 2))
     if ending == "late":
         assert "bin/league report" in seen[1]
+
+
+def test_an_opened_run_shows_its_steps_before_anything_answers(tmp_path: Path) -> None:
+    with open_run(Request(preset="smoke", run_dir=tmp_path / "run")) as folder:
+        checkpoints = folder.path / "learner-main" / "checkpoints"
+        checkpoints.mkdir(parents=True)
+        for name in ("step_000000002048.pt", "step_000000004096.pt", "step_mine.pt"):
+            (checkpoints / name).touch()
+        topology = plan(folder, LearnerOptions(), SupervisorSettings())
+        screen = Supervisor(folder, topology, LineDisplay(io.StringIO()), "no device").screen
+    text = "\n".join(drawn(screen))
+    assert "4,096 steps" in text
+    assert "first snapshot" not in text
 
 
 def test_a_single_snapshot_is_no_plural() -> None:

@@ -177,6 +177,8 @@ def leaderboard(screen: Screen, height: int, *, marks_gaps: bool = False) -> Pan
     league = screen.league
     if not league.ratings:
         line = "Empty until the evaluator has played the first snapshot."
+        if league.status is None:
+            line = "Waiting for the matchmaker, which reads the ratings…"
         return _framed(Words(line, FAINT), "Leaderboard")
     table = _grid(">*>>>", "#", "player", "rating", "games", "wins")
     shown = league.best(height - 3)
