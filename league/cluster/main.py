@@ -403,9 +403,7 @@ def _print_headline(folder: RunFolder, mains: Sequence[str]) -> bool:
             commands.append(["exploitability", player, average_of(player)])
         commands.append(["mix", "--player", player, "--last", "0.25", "--brief"])
     longest = f"at most {len(commands) * _HEADLINE_SECONDS / 60:.0f} minutes"
-    print(
-        f"\nThe training is done. The report and the main results follow, in {longest}.", flush=True
-    )
+    print(f"\nThe report and the main results follow, in {longest}.", flush=True)
     for command in commands:
         command += ["--run-dir", str(folder.path)]
         try:
