@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from cli_league import make_run
 from game_run import make_game_run
-from playwright.sync_api import Browser, Page, WebSocket, sync_playwright
+from playwright.sync_api import Browser, Page, WebSocket, WebSocketRoute, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from waiting import PATIENCE, wait_for
 
@@ -462,6 +462,27 @@ def test_an_address_begins_no_match_and_no_page_frames_one(
     tab.remove_listener("websocket", note)
     assert not [url for url in sockets if "/play/" in url]
     assert [one.games for one in client.ratings() if one.player.name == "human"] == games
+
+
+def test_a_click_asks_for_one_match_and_another_gives_it_up(page: Page, address: str) -> None:
+    asked, given_up = list[str](), list[str]()
+
+    def load(route: WebSocketRoute) -> None:
+        """Never begins the match."""
+        asked.append(route.url)
+        route.on_close(lambda *_: given_up.append(route.url))
+
+    page.route_web_socket("**/play/socket?*", load)
+    page.goto(f"{address}/play")
+    page.click(".levels button:has-text('Easy')")
+    for _ in range(6):
+        page.keyboard.press("Space")  # jumps, and does not press the button again
+    page.click(".levels button:has-text('Easy')")
+    page.click(".levels button:has-text('Hard')")
+    wait_for(lambda: page.title() and len(asked) == 2)
+    wait_for(lambda: page.title() and given_up)
+    assert given_up == asked[:1]
+    page.unroute_all()
 
 
 def test_keys_are_places_of_the_keyboard(page: Page, address: str, run: Path) -> None:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import json
 import re
 import threading
 import time
+from collections.abc import Awaitable
 from types import SimpleNamespace
 
 import pytest
+from game_run import make_game_run
 from small_league import played, report, small_league
+from starlette.websockets import WebSocket
 from waiting import PATIENCE, wait_for
 
 from league.exploiters import Patch
 from league.gates import CandidateGate, GateState, VictimGate
 from league.players import Book, Pairing
+from league.security.roles import AccessRole
 from league.stats.gates import BernoulliTest, Gate, Result, Subject, certify
+from league.views.dashboard import live
+from league.views.dashboard.arena import MOST, Arena
 from league.views.dashboard.pages import lineage
 from league.views.dashboard.source import Source
 
@@ -65,6 +73,49 @@ def test_a_value_that_no_page_waits_for_is_renewed_after_the_page_has_its_answer
     go_on.set()
     wait_for(lambda: source.kept("mixture", 1.0, read, behind=True) == 1)
     source.close()
+
+
+def test_matches_whose_browsers_have_left_while_one_loads_never_begin(tmp_path):
+    make_game_run(tmp_path / "run", ["game.name=kuhn"])
+    begun, go_on = list[tuple[str, ...]](), threading.Event()
+
+    class Slow(Arena):
+        def begin(self, names, **words):
+            begun.append(names)
+            go_on.wait(PATIENCE)
+            return super().begin(names, **words)
+
+    arena = Slow(SimpleNamespace(run_dir=tmp_path / "run", players=dict))
+    first, second, *_ = arena.names()
+
+    def visit(opponent: str) -> tuple[Awaitable[None], asyncio.Queue, asyncio.Queue]:
+        received, sent = asyncio.Queue(), asyncio.Queue()
+        received.put_nowait({"type": "websocket.connect"})
+        scope = {
+            "type": "websocket",
+            "path": "/",
+            "headers": [],
+            "state": {"role": AccessRole.READ},
+        }
+        scope["query_string"] = f"first={first}&second={opponent}".encode()
+        socket = WebSocket(scope, received.get, sent.put)
+        return asyncio.create_task(live.play(socket, arena)), received, sent
+
+    async def visits() -> None:
+        left = [visit(first) for _ in range(2 * MOST)]
+        for _, received, _ in left:
+            received.put_nowait({"type": "websocket.disconnect"})
+        while not begun:
+            await asyncio.sleep(0)
+        last, received, sent = visit(second)
+        go_on.set()
+        assert (await sent.get())["type"] == "websocket.accept"
+        assert "begin" in json.loads((await sent.get())["text"])
+        received.put_nowait({"type": "websocket.disconnect"})
+        await asyncio.gather(last, *(task for task, *_ in left))
+
+    asyncio.run(visits())
+    assert begun == [(first, first), (first, second)]
 
 
 def test_a_gate_has_a_row_for_each_victim_with_its_score():

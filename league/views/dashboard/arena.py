@@ -5,6 +5,7 @@ Shape suffixes: 1 match, 2 seats, A action width, O observation.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import threading
@@ -52,12 +53,18 @@ _log = logging.getLogger(__name__)
 
 
 class Arena:
-    """Begins matches between members of a league, and reports rated matches."""
+    """Begins matches between members of a league, and reports rated matches.
+
+    Attributes:
+        loading: held while a match loads. The others wait, so that requests of browsers that have
+            left meanwhile never begin, and do not count among the `MOST` matches.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._lock = threading.Lock()  # never held during a call of the matchmaker
         self._running = 0
+        self.loading = asyncio.Lock()
         self._asking = threading.Lock()
         self._incarnation: Incarnation | None = None
         self._frames = 0  # frames of all rated matches; leases stay valid while this number rises

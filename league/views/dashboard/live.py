@@ -76,20 +76,26 @@ async def play(socket: WebSocket, arena: Arena) -> None:
     may_rate = socket.state.role >= AccessRole.WORKER
     wants_rating = asked.get("rated") == "yes"
     names = asked.get("first", ""), asked.get("second", "")
+    is_rated, begin = wants_rating and may_rate, arena.begin
     # A first match may wait for the compiler, and a worker without heartbeats counts as hanging.
     beats = asyncio.create_task(_beat(lambda: arena.beat(0)))
     try:
-        match = await asyncio.to_thread(arena.begin, names, is_rated=wants_rating and may_rate)
+        spec = await asyncio.to_thread(lambda: arena.settings().spec())
+        person = Player(spec.action_size)
+        listener = asyncio.create_task(_listen(socket, person))
+        async with arena.loading:
+            if listener.done():  # the browser has left, or its page has asked for another match
+                return
+            match = await asyncio.to_thread(begin, names, is_rated=is_rated)
     except LeagueError as error:
-        await socket.send_json({"problem": str(error)})
-        await socket.close()
+        with suppress(WebSocketDisconnect):
+            await socket.send_json({"problem": str(error)})
+            await socket.close()
         return
     finally:
         beats.cancel()
     if wants_rating and not may_rate and match.person is not None:
         match.verdict = "It is not rated: your token only reads."
-    person = Player(match.spec.action_size)
-    listener = asyncio.create_task(_listen(socket, person))
     run = asyncio.create_task(_run(socket, match, person))
     beats = asyncio.create_task(_beat(match.beat))
     try:

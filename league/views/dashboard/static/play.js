@@ -7,6 +7,7 @@ const PAD = { 0: " ", 1: "j", 2: "k", 3: "l", 4: "h", 5: "g", 12: "w", 13: "s", 
 const SIGNS = { w: "↑", a: "←", s: "↓", d: "→", " ": "space" };
 const STALLED_MS = 3000, GO_MS = 700, ENOUGH_WINS = 2;
 let leave = () => {};  // leaves the match before
+let loading = "";  // the match that the page has asked for and that has not begun yet
 
 /** Begins a match. `wins` are those of a best of three so far, by seat. */
 function startMatch(root, asked, wins = [0, 0]) {
@@ -19,13 +20,16 @@ function startMatch(root, asked, wins = [0, 0]) {
   address.protocol = address.protocol.replace("http", "ws");
   const socket = new WebSocket(address);
   const down = new Set();
-  let scene = null, keys = [], sent = "", fresh = false, last = null;
+  let scene = null, keys = [" "], sent = "", fresh = false, last = null;
   let note = "", heard = null, stalls = false, person = null;
   leave = () => {
     left.abort();
     socket.close();
+    loading = "";
   };
+  loading = String(asked);
   root.hidden = false;
+  canvas.focus();  // from here on, the keys are the game's
   delete root.dataset.over;
   delete root.dataset.frame;
   state.textContent = "loading the players …";
@@ -36,7 +40,7 @@ function startMatch(root, asked, wins = [0, 0]) {
   function send() {
     const held = keys.map((key) => (down.has(key) ? 1 : 0));
     const words = JSON.stringify({ keys: held });
-    if (keys.length && words !== sent && socket.readyState === WebSocket.OPEN) {
+    if (scene && keys.length && words !== sent && socket.readyState === WebSocket.OPEN) {
       sent = words;
       socket.send(words);
     }
@@ -46,7 +50,8 @@ function startMatch(root, asked, wins = [0, 0]) {
     return ARROWS[code] || (code === "Space" ? " " : found ? found[1].toLowerCase() : "");
   }
   function press(event, isDown) {
-    if (event.target.closest("input, select, button, a, summary")) return;
+    if (event.target.closest("input, select")) return;
+    if (root.dataset.over && event.target.closest("button, a, summary")) return;
     if (event.ctrlKey || event.metaKey) return;
     if (event.code === "Enter" && isDown && !event.repeat) find("again")?.click();
     const key = keyOf(event);
@@ -112,6 +117,7 @@ function startMatch(root, asked, wins = [0, 0]) {
   }
   /* After a person's match, `winner` is the seat that won, or null. */
   function finish(words, winner) {
+    loading = "";
     root.dataset.over = "yes";
     offer({});
     count("");
@@ -167,6 +173,7 @@ function startMatch(root, asked, wins = [0, 0]) {
     heard = performance.now();
     if (message.problem) finish(message.problem);
     if (message.begin) {
+      loading = "";
       scene = sceneFor(message.begin.still, message.begin.names, 1280);
       ({ keys, person } = message.begin);
       find("pad").replaceChildren(
@@ -218,5 +225,6 @@ document.addEventListener("submit", (event) => {
   const asked = new URLSearchParams(new FormData(event.target));
   if (event.submitter?.name) asked.set(event.submitter.name, event.submitter.value);
   history.replaceState(null, "", "?" + asked);
+  if (loading === String(asked)) return;
   startMatch(document.querySelector("[data-play]"), asked);
 });
