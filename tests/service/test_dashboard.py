@@ -464,7 +464,11 @@ def test_an_address_begins_no_match_and_no_page_frames_one(
     assert [one.games for one in client.ratings() if one.player.name == "human"] == games
 
 
-def test_a_click_asks_for_one_match_and_another_gives_it_up(page: Page, address: str) -> None:
+def test_a_click_asks_for_one_match_and_another_gives_it_up(tab: Page, address: str) -> None:
+    assert tab.context.browser is not None
+    page = new_tab(tab.context.browser)
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.clock.install()
     asked, given_up = list[str](), list[str]()
 
     def load(route: WebSocketRoute) -> None:
@@ -475,6 +479,12 @@ def test_a_click_asks_for_one_match_and_another_gives_it_up(page: Page, address:
     page.route_web_socket("**/play/socket?*", load)
     page.goto(f"{address}/play")
     page.click(".levels button:has-text('Easy')")
+    box = page.locator('[data-play] [role="status"]:has-text("Loading the players")').bounding_box()
+    assert box is not None
+    assert 0 < box["y"] < box["y"] + box["height"] < 768, "in the picture, and on the screen"
+    assert not page.query_selector("text=compiled once")
+    page.clock.fast_forward(10_000)
+    page.wait_for_selector('[data-play] [role="status"]:has-text("compiled once")')
     for _ in range(6):
         page.keyboard.press("Space")  # jumps, and does not press the button again
     page.click(".levels button:has-text('Easy')")
@@ -482,7 +492,7 @@ def test_a_click_asks_for_one_match_and_another_gives_it_up(page: Page, address:
     wait_for(lambda: page.title() and len(asked) == 2)
     wait_for(lambda: page.title() and given_up)
     assert given_up == asked[:1]
-    page.unroute_all()
+    page.context.close()
 
 
 def test_keys_are_places_of_the_keyboard(page: Page, address: str, run: Path) -> None:

@@ -27,7 +27,8 @@ STILL = "constant"
 """The fighting games' bot that presses no key. It represents no level, because it is no fun."""
 STAGE = Markup(
     '<div class="viewer" data-play hidden><div class="screen"><canvas data-part="screen" '
-    'role="img" tabindex="0" aria-label="the match"></canvas><span data-part="count"></span></div>'
+    'role="img" tabindex="0" aria-label="the match"></canvas><span data-part="count" role="status">'
+    "</span></div>"
     '<div data-part="pad" class="pad"></div><div class="film"><span data-part="state" '
     'role="status"></span><span data-part="choices"></span>'
     '<button data-part="full">full screen</button></div></div>'

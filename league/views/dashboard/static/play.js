@@ -32,10 +32,11 @@ function startMatch(root, asked, wins = [0, 0]) {
   canvas.focus();  // from here on, the keys are the game's
   delete root.dataset.over;
   delete root.dataset.frame;
-  state.textContent = "loading the players …";
+  state.textContent = "";
   choices.replaceChildren();
   choices.dataset.shown = "";
-  find("count").textContent = "";
+  wait(find("count"), "Loading the players …");
+  root.scrollIntoView({ block: "start" });
 
   function send() {
     const held = keys.map((key) => (down.has(key) ? 1 : 0));
@@ -79,6 +80,7 @@ function startMatch(root, asked, wins = [0, 0]) {
     return button;
   }
   function count(word) {
+    wait(find("count"), "");
     find("count").textContent = word;
     if (word === "Go!") setTimeout(() => !signal.aborted && count(""), GO_MS);
   }
@@ -174,6 +176,7 @@ function startMatch(root, asked, wins = [0, 0]) {
     if (message.problem) finish(message.problem);
     if (message.begin) {
       loading = "";
+      count("");
       scene = sceneFor(message.begin.still, message.begin.names, 1280);
       ({ keys, person } = message.begin);
       find("pad").replaceChildren(

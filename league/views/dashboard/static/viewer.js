@@ -36,6 +36,17 @@ new MutationObserver(() => {
   document.querySelectorAll("[data-film]:not([data-started])").forEach(startViewer);
 }).observe(document.documentElement, { childList: true, subtree: true });
 
+/** Says over a picture what it waits for, and after a while why this takes long. "" ends it. */
+function wait(place, words) {
+  clearTimeout(place.later);
+  place.toggleAttribute("data-wait", words !== "");
+  place.textContent = words;
+  if (words) place.later = setTimeout(() => place.append(COMPILES), LONG_MS);
+}
+
+const LONG_MS = 4000;
+const COMPILES = " The game is compiled once on each machine, which takes a minute or two.";
+
 /* The end of the newest live match, again and again: every element with data-live is filled. */
 
 const LIVE_SECONDS = 25, ASK_MS = 3000;
