@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import uvicorn
 from test_dashboard import serving
-from waiting import wait_for
+from waiting import PATIENCE, wait_for
 
 from league.views.dashboard import connections
 from league.views.dashboard.connections import BrowserConnection
@@ -90,6 +92,30 @@ def test_requests_forge_no_line_and_do_not_fill_the_log(door: Door) -> None:
     assert "\x1b" not in written
     assert not [line for line in written.splitlines() if line.startswith("FORGED")]
     assert len(written.splitlines()) < 10, written
+
+
+def test_a_slow_page_is_waited_for_and_a_failure_keeps_the_menu(finished: Path) -> None:
+    hasty = (
+        "import runpy, sys; from nicegui import page; sys.argv = sys.argv[3:]; "
+        "page.page.__init__.__kwdefaults__['response_timeout'] = 0.0; "
+        "runpy.run_module('league', run_name='__main__', alter_sys=True)"
+    )
+    (finished / "replays").mkdir(exist_ok=True)
+    loop = finished / "replays" / "loop.replay"
+    loop.symlink_to(loop)
+    try:
+        with (
+            serving(finished, prefix=(sys.executable, "-c", hasty)) as address,
+            httpx.Client(base_url=address, timeout=PATIENCE) as visitor,
+        ):
+            assert visitor.get("/leaderboard").status_code == 200
+            for path, status, link in (("/matches", 500, "leaderboard"), ("/no/page", 404, "../")):
+                answer = visitor.get(path)
+                assert answer.status_code == status
+                assert f'<a href="{link}' in answer.text
+                assert "response_timeout" not in answer.text
+    finally:
+        loop.unlink()
 
 
 def test_idle_connections_lock_nobody_out(door: Door) -> None:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from fastapi import Form, Request, Response, WebSocket
-from fastapi.responses import PlainTextResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from markupsafe import Markup
 from nicegui import app, core, ui
 from nicegui.events import GenericEventArguments
@@ -51,6 +51,8 @@ from league.views.leaderboard import FORMATS, gather
 
 FIRST_SECONDS = 1.0
 """How long a page waits for its blocks before it says that they are being read."""
+RESPONSE_SECONDS = 60.0
+"""How long a page may take to answer. While a game is compiled, everything else hardly runs."""
 MOST_QUERY = 4000
 """Largest length of the parameters that a browser sends."""
 
@@ -81,6 +83,11 @@ PAGES = {
     "/work": Shown("Evaluate", work.show, 3.0),
 }
 """Pages by path."""
+FAILURES = {
+    404: "There is no such page.",
+    500: "The dashboard failed here. Load the page again, or see logs/dashboard.log of the run.",
+}
+"""What the dashboard says when a request fails, by HTTP status."""
 
 
 def serve(source: Source, access: Access, listening: socket.socket) -> None:
@@ -90,7 +97,8 @@ def serve(source: Source, access: Access, listening: socket.socket) -> None:
     _add_files(source)
     app.add_middleware(Gate, access=access)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=access.hosts, www_redirect=False)
-    app.add_exception_handler(404, _missing)
+    for status, words in FAILURES.items():
+        app.add_exception_handler(status, _failed(source, status, words))
     core.sio.eio.cors_allowed_origins = []  # the gate refuses other origins
     for library in ("engineio.server", "socketio.server"):
         logging.getLogger(
@@ -115,8 +123,15 @@ def serve(source: Source, access: Access, listening: socket.socket) -> None:
     )
 
 
-def _missing(request: Request, error: Exception) -> Response:
-    return PlainTextResponse("There is no such page.", 404)
+def _failed(source: Source, status: int, words: str) -> Callable[[Request, Exception], Response]:
+    """Returns a handler of requests that fail. It answers with a page that has the menu."""
+
+    def handle(request: Request, error: Exception) -> Response:
+        body = Markup('<div class="content">{}</div>').format(section(f"Error {status}", words))
+        menu = _header(source, "", "../" * (request.scope["path"].count("/") - 1))
+        return HTMLResponse(f"{_FAILURE_HEAD}{menu}{body}", status)
+
+    return handle
 
 
 def _add_page(source: Source, path: str) -> None:
@@ -132,7 +147,7 @@ def _add_page(source: Source, path: str) -> None:
             is_shown = await view.begin()
         ui.timer(shown.seconds, view.refresh, immediate=not is_shown)
 
-    ui.page(path)(page)
+    ui.page(path, response_timeout=RESPONSE_SECONDS)(page)
 
 
 def _add_files(source: Source) -> None:
@@ -259,10 +274,13 @@ def _add_script(path: Traversable) -> None:
     )
 
 
-def _header(source: Source, path: str) -> Markup:
+def _header(source: Source, path: str, root: str = "") -> Markup:
+    """Returns the menu. `root` is the relative address of the front page's folder."""
     items = joined(
         Markup('<li><a href="{}"{}>{}</a></li>').format(
-            address(target), Markup(' aria-current="page"') if target == path else "", shown.title
+            root + address(target),
+            Markup(' aria-current="page"') if target == path else "",
+            shown.title,
         )
         for target, shown in PAGES.items()
         if shown.is_listed
@@ -378,3 +396,9 @@ SCRIPTS = (DRAW_JS, files("league.views.film") / "player.js", HERE / "viewer.js"
 _STYLE = (HERE / "dashboard.css").read_text(encoding="utf-8")
 _SCRIPTS = "".join(f'<script defer src="scripts/{script.name}"></script>' for script in SCRIPTS)
 _HEAD = f"<style>{_STYLE}</style>{_SCRIPTS}<script>document.documentElement.lang = 'en'</script>"
+_FAILURE_HEAD = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Kumite</title><meta '
+    f'name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
+    '<body><script>if (matchMedia("(prefers-color-scheme: dark)").matches) '
+    'document.body.classList.add("body--dark")</script>'
+)
