@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from cli_league import make_run
 from game_run import make_game_run
-from playwright.sync_api import Browser, Page, WebSocket, WebSocketRoute, sync_playwright
+from playwright.sync_api import Browser, Page, Route, WebSocket, WebSocketRoute, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from waiting import PATIENCE, wait_for
 
@@ -79,7 +79,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     rally = seen.model_copy(update={"kind": "rally", "words": HOSTILE, "winner": HOSTILE})
     lost = seen.model_copy(update={"kind": "closest", "match_id": HOSTILE})
-    add_highlights(run_dir, [seen, rally, lost])
+    gone = seen.model_copy(update={"match_id": "gone", "at": time.time() + 9})
+    add_highlights(run_dir, [seen, rally, lost, gone])
     return run_dir
 
 
@@ -294,8 +295,14 @@ def test_the_front_page_says_who_leads_and_shows_a_live_match_and_highlights(
     best = ratings[0]
     own = lineage_of(best.player.name)
     second = next(one for one in ratings if lineage_of(one.player.name) != own)
+    films = list[Route]()
+    page.route("**/film/*", lambda route: films.append(route))
     page.goto(address)
     page.wait_for_selector("p:has-text('is the best member')")
+    page.wait_for_selector('[data-live] [role="status"]:has-text("Loading the match")')
+    page.wait_for_selector("[data-live] button", state="hidden")
+    films.pop().continue_()
+    page.unroute_all()
     said = re.search(
         r"(\S+) is the best member. It joined .+ ago and is (\d+) ± \d+ Elo \(95 %\) above (\S+)\.",
         page.inner_text("main"),
@@ -608,6 +615,9 @@ def test_a_finished_run_is_shown_and_a_lost_connection_is_said(tab: Page, tmp_pa
     TokenFile(tmp_path / "run").ensure()  # of a dashboard that other machines reached
     state = '[data-part="state"]:has-text("{}")'.format
     with serving(tmp_path / "run") as address:
+        tab.goto(address)
+        tab.wait_for_selector("h2:has-text('Highlights')")
+        assert not tab.query_selector("[data-live]"), "no match will appear there"
         tab.goto(f"{address}/play")
         tab.wait_for_selector("p:has-text('do not count')")
         opened = f"bin/start-league --run-dir {tmp_path / 'run'}"

@@ -20,6 +20,7 @@ from waiting import PATIENCE, wait_for
 from league.exploiters import Patch
 from league.gates import CandidateGate, GateState, VictimGate
 from league.players import Book, Pairing
+from league.replay.highlights import Highlight, add_highlights
 from league.security.roles import AccessRole
 from league.stats.gates import BernoulliTest, Gate, Result, Subject, certify
 from league.views.dashboard import live
@@ -51,6 +52,24 @@ def test_a_match_is_read_again_until_it_has_a_result(tmp_path, later):
         later(600.0)
         assert source.match(match.match_id) is found, "it does not change"
         source.close()
+
+
+def test_the_newest_match_that_has_a_replay_is_shown_before_other_highlights(tmp_path, later):
+    source = Source(SimpleNamespace(address="127.0.0.1:1", credentials=None), run_dir=tmp_path)
+    assert source.shown() is None
+    (tmp_path / "replays").mkdir()
+    for number, (kind, is_kept) in enumerate(
+        [("live", False), ("rally", True), ("live", True), ("live", False)]
+    ):
+        found = Highlight(kind=kind, match_id=str(number), names=("a", "b"), winner="a",
+                          words="", value=1.0, at=float(number))  # fmt: skip
+        add_highlights(tmp_path, [found])
+        if is_kept:
+            (tmp_path / "replays" / f"{number}.replay").touch()
+        later(9.0)
+        shown = source.shown()
+        assert (None if shown is None else shown.match_id) == [None, "1", "2", "2"][number]
+    source.close()
 
 
 def test_a_value_that_no_page_waits_for_is_renewed_after_the_page_has_its_answer(later):

@@ -167,7 +167,7 @@ def _add_files(source: Source) -> None:
 
     @app.get("/live")
     def _live() -> dict[str, Any]:
-        newest = next((one for one in source.highlights() if one.kind == "live"), None)
+        newest = source.shown()
         if newest is None:
             return {}
         return {"match": newest.match_id, "names": newest.names, "at": newest.at}

@@ -20,6 +20,7 @@ from league.evaluations import OpponentScore, Report
 from league.gates import CandidateGate
 from league.players import Book, Event, MatchLine, MatchRecord, PayoffCell, Player, Rating
 from league.rpc.client import MatchmakerClient
+from league.runs.finding import live_address
 from league.status import LeagueStatus
 from league.views.dashboard.jobs import ExploitJob
 from league.views.facts import LeagueFacts
@@ -255,6 +256,17 @@ class Source:
         from league.replay.highlights import read_highlights
 
         return read_highlights(self.run_dir)[::-1] if self.run_dir else []
+
+    def shown(self) -> Highlight | None:
+        """Returns the newest live match that has a replay, else the newest other highlight."""
+        kept = self.replays()
+        found = [one for one in self.highlights() if one.match_id in kept]
+        return next((one for one in found if one.kind == "live"), next(iter(found), None))
+
+    def is_served(self) -> bool:
+        """Returns whether a matchmaker serves the run's own log, so that the run can go on."""
+        folder = self.run_dir
+        return bool(self.kept("live address", 5.0, lambda: folder and live_address(folder)))
 
     def met(self, player: str) -> list[dict[str, Any]]:
         """Counts a learner's opponents by quarter of its steps, as `bin/league mix --json` does."""

@@ -25,9 +25,10 @@ SHOWN_HIGHLIGHTS = 6
 LIVE_SECONDS = 120.0
 """A match that ended longer ago than this is not called live."""
 VIEWER = Markup(
-    '<div class="viewer" data-live><canvas data-part="screen" role="img" aria-label="the match">'
-    '</canvas><div class="film"><span data-part="state">The evaluator\'s first match appears here.'
-    '</span><button data-part="toggle">pause</button>'
+    '<div class="viewer" data-live><div class="screen"><canvas data-part="screen" role="img" '
+    'aria-label="the match"></canvas><span data-part="count" role="status" data-wait>The '
+    "evaluator's first match appears here.</span></div>"
+    '<div class="film"><span data-part="state"></span><button data-part="toggle">pause</button>'
     '<a class="button" data-part="replay" href="matches">whole match</a></div></div>'
 )
 """The element in which static/viewer.js plays each new match."""
@@ -37,7 +38,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     league = source.facts
     return [
         _progress(league),
-        *([_live(source), _highlights(source)] if source.run_dir else []),
+        *([*_live(source), _highlights(source)] if source.run_dir else []),
         _alarms(league),
         _processes(league),
         *([_learner(league), _opponents(league)] if league.learner else []),
@@ -100,13 +101,16 @@ def _best(ratings: Sequence[Rating]) -> Text:
     return joined([*words, "."])
 
 
-def _live(source: Source) -> Block:
-    ended = next((found.at for found in source.highlights() if found.kind == "live"), math.inf)
-    is_live = time.time() - ended < LIVE_SECONDS
+def _live(source: Source) -> list[Block]:
+    """Returns the section with the newest match, or [] if no match will ever appear there."""
+    found = source.shown()
+    if found is None and not source.is_served():
+        return []
+    is_live = found is None or time.time() - found.at < LIVE_SECONDS
     words = "The end of a match that the evaluator has just played, some two or three a minute."
     if not is_live:
         words = "The end of the last match that the evaluator has shown."
-    return section("Live match" if is_live else "Last match", VIEWER, words=words, half=True)
+    return [section("Live match" if is_live else "Last match", VIEWER, words=words, half=True)]
 
 
 def _highlights(source: Source) -> Block:

@@ -10,7 +10,6 @@ from markupsafe import Markup
 from league.games.base import CHOICE, GameSpec
 from league.ids import lineage_of
 from league.players import Book, Rating
-from league.runs.finding import live_address
 from league.stats.ratings.elo import elo
 from league.views.dashboard.arena import HUMAN, Arena
 from league.views.dashboard.blocks import Block, choice, form
@@ -95,7 +94,7 @@ def _levels(names: Sequence[str], ratings: Sequence[Rating]) -> Markup:
 def _counts(source: Source) -> Text:
     """Returns sentences on whether the person's matches count in the ratings."""
     folder, best = source.run_dir, "The best of three matches wins."
-    if source.kept("live address", 5.0, lambda: folder and live_address(folder)):
+    if source.is_served():
         words = "Your matches count in the ratings as the player human, unless your token only"
         return f"{best} {words} reads. The run keeps them as replays."
     command = shlex.join(["bin/start-league", "--run-dir", str(folder)])

@@ -55,6 +55,7 @@ async function startLive(root) {
   root.dataset.started = "yes";
   const find = (name) => root.querySelector(`[data-part="${name}"]`);
   const canvas = find("screen"), context = canvas.getContext("2d"), toggle = find("toggle");
+  const place = find("count");
   let match = null, running = !matchMedia("(prefers-reduced-motion: reduce)").matches;
 
   function flip() {
@@ -88,9 +89,11 @@ async function startLive(root) {
     try {
       const newest = await (await fetch("live")).json();
       const isNew = newest.match && newest.match !== match;
+      if (isNew && match === null) wait(place, "Loading the match …");
       const answer = isNew ? await fetch("film/" + encodeURIComponent(newest.match)) : null;
+      if (isNew) match = newest.match;
+      if (isNew) wait(place, answer.ok ? "" : "The match can't be shown: " + (await answer.text()));
       if (isNew && answer.ok) {
-        match = newest.match;
         const clock = new Date(1000 * newest.at).toLocaleTimeString();
         find("state").textContent = `${newest.names.join(" against ")}, ended ${clock}`;
         find("replay").href = "match?match=" + encodeURIComponent(match);
