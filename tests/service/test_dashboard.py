@@ -523,7 +523,7 @@ def test_levels_are_members_by_rating_and_keys_are_explained(
     levels = page.locator(".levels button").all()
     names = [level.get_attribute("value") for level in levels]
     assert [level.inner_text().split()[0] for level in levels] == ["Easy", "Medium", "Hard"]
-    ratings = {one.player.name: one.mu for one in client.ratings()}
+    ratings = {one.player.name: one.score for one in client.ratings()}
     found = [ratings[name] for name in names if name is not None]
     assert found == sorted(found)
     playable = [name for name in ratings if name not in ("human", "main", "constant")]

@@ -10,7 +10,9 @@ import pytest
 import screens
 
 from league.players import PlayerKind, Rating
-from league.views.dashboard.pages import standings
+from league.runs.folder import write_config
+from league.settings.base import resolve
+from league.views.dashboard.pages import play, standings
 
 HOSTILE = "<img src=x onerror=alert(1)>@5"
 
@@ -52,3 +54,19 @@ def test_names_stay_text_and_a_search_finds_them_in_a_folded_lineage(ratings):
     assert "&lt;img" in page
     assert len(shown(ratings, search="ONERROR")) == 3
     assert shown(ratings, search="nobody") == []
+
+
+def test_the_hardest_level_is_the_best_member_of_the_leaderboard(ratings, tmp_path):
+    sure, unsure, *others = (
+        replace(one, player=replace(one.player, digest="d" * 64)) for one in ratings
+    )
+    unsure = replace(unsure, mu=sure.mu + 1.0)  # its score ranks it below
+    write_config(tmp_path / "config.toml", resolve(environment={}))
+    source = SimpleNamespace(
+        run_dir=tmp_path,
+        players=lambda: {one.player.name: one.player for one in (sure, unsure, *others)},
+        ratings=lambda book: [sure, unsure, *others],
+        is_served=lambda: True,
+    )
+    page = "".join(map(str, play.show(source, {})))
+    assert re.findall(r'value="([^"]*)"><b>Hard', page) == [sure.player.name]

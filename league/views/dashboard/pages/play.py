@@ -19,7 +19,7 @@ from league.views.html import Text, joined, section, text
 PLAYERS = 300
 """Number of names in a list: the bots and the newest players. Chosen players are added."""
 LEVELS = {"Easy": 0.25, "Medium": 0.6, "Hard": 1.0}
-"""Levels of difficulty, as positions between the lowest rating (0) and the highest rating (1)."""
+"""Levels of difficulty, as positions between the lowest score (0) and the highest score (1)."""
 ENOUGH = 10
 """A member needs this number of matches to represent a level."""
 STILL = "constant"
@@ -65,26 +65,26 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def _levels(names: Sequence[str], ratings: Sequence[Rating]) -> Markup:
-    """Returns a button for each level. Until enough members are rated, the first bots and the
-    newest snapshot represent the levels.
+    """Returns a button for each level, by the score that ranks the leaderboard. Until enough
+    members are rated, the first bots and the newest snapshot represent the levels.
     """
     names = [name for name in names if name != STILL]
     newest = next((name for name in names if lineage_of(name)), names[-1])
-    rated = {one.player.name: one.mu for one in ratings if one.games >= ENOUGH}
-    rated = {name: rated[name] for name in names if name in rated}
+    found = {one.player.name: one for one in ratings if one.games >= ENOUGH}
+    rated = {name: found[name].score for name in names if name in found}
     if len(rated) < len(LEVELS):
-        found = dict(zip(LEVELS, dict.fromkeys((*names[:2], newest)), strict=False))
+        levels = dict(zip(LEVELS, dict.fromkeys((*names[:2], newest)), strict=False))
     else:
         low, high = min(rated.values()), max(rated.values())
-        found = {
+        levels = {
             level: min(rated, key=lambda name: abs(rated[name] - low - place * (high - low)))
             for level, place in LEVELS.items()
         }
     buttons = joined(
         Markup('<button name="second" value="{}"><b>{}</b> {}{}</button>').format(
-            name, level, text(name), f", Elo {elo(rated[name]):.0f}" if name in rated else ""
+            name, level, text(name), f", Elo {elo(found[name].mu):.0f}" if name in found else ""
         )
-        for level, name in found.items()
+        for level, name in levels.items()
     )
     hidden = '<input type="hidden" name="{}" value="{}">'
     fixed = joined(Markup(hidden).format(*pair) for pair in (("first", HUMAN), ("rated", "yes")))
