@@ -27,7 +27,7 @@ WORDS = {
     RALLY: "best rally",
     LONGEST: "longest match",
     CLOSEST: "closest match",
-    WIN: "milestone",
+    WIN: "win over its hardest bot",
 }
 """Words for the kinds of highlights, except for live matches."""
 LIVES = 20

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import screens
 
+from league.replay.highlights import WIN, Highlight
 from league.status import SILENT_SECONDS, Vitals, WorkerStatus
 from league.views.dashboard.pages import now
 
@@ -67,3 +68,24 @@ def test_the_speed_of_learners_and_evaluators_is_shown(evaluator):
         if "Processes" in str(block)
     )
     assert "3.2 matches/s" in processes
+
+
+def test_a_highlight_says_whose_win_over_which_bot_it_is(tmp_path):
+    league = screens.full().league
+    wins = [
+        Highlight(kind=WIN, match_id=name, names=("kiter", name), winner=name, words="2 of 3",
+                  value=0.4, at=screens.NOW)
+        for name in (league.newest, "main@7")
+    ]  # fmt: skip
+    source = SimpleNamespace(
+        facts=league,
+        events=list,
+        run_dir=tmp_path,
+        highlights=lambda: wins,
+        replays=lambda: {one.match_id: tmp_path for one in wins},
+        shown=lambda: None,
+        is_served=lambda: False,
+    )
+    page = "".join(map(str, now.show(source, {})))
+    assert "▶ Win of the newest agent over its hardest bot: kiter<" in page
+    assert "▶ Win of main@7 over its hardest bot: kiter<" in page

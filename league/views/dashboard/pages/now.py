@@ -114,7 +114,7 @@ def _live(source: Source) -> list[Block]:
 
 
 def _highlights(source: Source) -> Block:
-    from league.replay.highlights import WORDS
+    from league.replay.highlights import WIN, WORDS
 
     kept, rows = source.replays(), list[tuple[Text, ...]]()
     for found in source.highlights():
@@ -123,7 +123,13 @@ def _highlights(source: Source) -> Block:
             won = f"{found.winner} wins" if found.winner else "a draw"
             words = f"{won}{' ' if found.kind == 'win' else ', '}{found.words}"
             ago = f"{long_duration(max(0.0, time.time() - found.at))} ago"
-            replay = link(f"▶ {WORDS[found.kind].capitalize()}", "/match", match=found.match_id)
+            title = WORDS[found.kind].capitalize()
+            if found.kind == WIN:
+                newest = source.facts.newest
+                who = "the newest agent" if found.winner == newest else found.winner
+                bot = found.names[found.names[0] == found.winner]
+                title = f"Win of {who} over its hardest bot: {bot}"
+            replay = link(f"▶ {title}", "/match", match=found.match_id)
             rows.append((replay, joined([names, Markup("<br>"), words, " · ", ago])))
     more = link("more replays", "/matches", replays="kept")
     words = joined(["The run keeps these matches, next to ", more, "."])
