@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import screens
 
-from league.players import PlayerKind, Rating
+from league.players import PayoffCell, PlayerKind, Rating
 from league.runs.folder import write_config
 from league.settings.base import resolve
 from league.views.dashboard.pages import play, standings
@@ -70,3 +72,21 @@ def test_the_hardest_level_is_the_best_member_of_the_leaderboard(ratings, tmp_pa
     )
     page = "".join(map(str, play.show(source, {})))
     assert re.findall(r'value="([^"]*)"><b>Hard', page) == [sure.player.name]
+
+
+@pytest.mark.parametrize(("wins", "is_sure"), [(0, False), (6, False), (40, True)])
+def test_two_members_whose_matches_decide_nothing_have_a_command_that_does(wins, is_sure, ratings):
+    names = [one.player.name for one in ratings[:2]]
+    cell = PayoffCell(row=names[0], column=names[1], wins=wins, draws=0, losses=4)
+    by_name = {one.player.name: one.player for one in ratings}
+    source = SimpleNamespace(
+        run_dir="a run",
+        players=lambda: by_name,
+        player=by_name.__getitem__,
+        ratings=lambda book: ratings,
+        payoff=lambda book, rows, columns: [cell] if wins else [],
+    )
+    shown = standings.show_comparison(source, dict(zip(("first", "second"), names, strict=True)))
+    page = html.unescape("".join(map(str, shown)))
+    command = shlex.join(["bin/league", "compare", *names, "--run-dir", "a run"])
+    assert (f"<code>{command}</code>" in page) is not is_sure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from statistics import NormalDist
@@ -31,7 +32,7 @@ from league.views.dashboard.blocks import (
     wins_bar,
 )
 from league.views.dashboard.source import Source
-from league.views.html import Text, bar, facts, joined, section, table, tag
+from league.views.html import Text, bar, facts, joined, section, table, tag, text
 
 ROWS, FAILURES, MOST = 50, 5, 200
 """Largest numbers of rows: `ROWS` of results and matches, `FAILURES` of failed matches, and `MOST`
@@ -303,12 +304,18 @@ def show_comparison(source: Source, parameters: Mapping[str, str]) -> list[Block
     headings = ("player", "score#", "Elo, 95 %#", "games#", "wins")
     blocks.append(section("Ratings", table(headings, rows)))
     first, second = names
-    words = []
+    words = list[Text]()
     if first in ratings and second in ratings:
         chance = _chance(ratings[first], ratings[second])
         words.append(f"By their ratings {first} scores {percent(chance)} of a match's points.")
     met = source.payoff(Book.EVAL, (first,), (second,))
-    blocks.append(section("Against each other", _payoff_table(met), words=" ".join(words)))
+    bounds = [wilson_interval(cell.wins + cell.draws / 2, cell.games) for cell in met]
+    if not any(bound.low > 0.5 or bound.high < 0.5 for bound in bounds):
+        folder = ["--run-dir", str(source.run_dir)] if source.run_dir else []
+        command = shlex.join(["bin/league", "compare", *names, *folder])
+        code = Markup("<code>{}</code>").format(text(command))
+        words += ["Their matches don't show who is stronger.", code, "plays until that is sure."]
+    blocks.append(section("Against each other", _payoff_table(met), words=joined(words, " ")))
     common = [
         {cell.column: cell for cell in source.payoff(Book.EVAL, (name,), ())} for name in names
     ]
