@@ -48,6 +48,9 @@ PAGES = (
     *("/", "/leaderboard", "/curves", "/payoffs", "/lineage", "/matches", "/mix", "/play", "/work"),
     *("/player?name=main@2000", "/compare?first=main@2000&second=based"),
 )
+COLOUR = "button => getComputedStyle(button).backgroundColor"
+BOXES = """parts => parts.map(part => part.getBoundingClientRect())
+    .map(box => [box.left, box.top, box.right, box.bottom])"""
 HOSTILE = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>'
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
@@ -598,10 +601,29 @@ def test_a_bot_is_fought_on_a_phone_before_the_evaluator_has_started(
         phone.wait_for_selector("[data-play][data-frame]")
         phone.wait_for_function("document.querySelector('[data-play]').dataset.frame > 5")
         phone.locator(".pad [data-key=d]").dispatch_event("pointerdown")
+        still = phone.locator(".pad [data-key=a]").evaluate(COLOUR)
+        assert phone.locator(".pad [data-key=d]").evaluate(COLOUR) != still
         phone.wait_for_function("document.querySelector('[data-play]').dataset.frame > 15")
         phone.locator(".pad [data-key=d]").dispatch_event("pointerup")
+        assert not phone.is_visible(".keys")
         phone.wait_for_selector("[data-play][data-over]")
         assert "It is rated" in phone.inner_text('[data-part="state"]')
+        assert "Enter" not in phone.inner_text('[data-part="again"]')
+        phone.evaluate("delete document.querySelector('[data-play]').dataset.over")
+        for size, name in (((844, 390), "landscape"), ((390, 844), "portrait")):
+            phone.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+            for is_full in (False, True):
+                if is_full:
+                    phone.evaluate("document.querySelector('[data-play]').requestFullscreen()")
+                    phone.wait_for_function("document.fullscreenElement")
+                phone.evaluate("document.querySelector('[data-play]').scrollIntoView()")
+                places = phone.locator("[data-play] canvas, .pad button").evaluate_all(BOXES)
+                assert len(places) > 8
+                for left, top, right, bottom in places:
+                    assert -1 <= left < right <= size[0] + 1, (name, is_full, places)
+                    assert -1 <= top < bottom <= size[1] + 1, (name, is_full, places)
+            phone.evaluate("document.exitFullscreen()")
+            phone.wait_for_function("!document.fullscreenElement")
         assert [one.games for one in client.ratings() if one.player.name == "human"] == [1]
     apart(server.__exit__, None, None, None)
     (kept,) = (run_dir / "replays").glob("*.replay")

@@ -40,6 +40,8 @@ function startMatch(root, asked, wins = [0, 0]) {
 
   function send() {
     const held = keys.map((key) => (down.has(key) ? 1 : 0));
+    for (const button of find("pad").querySelectorAll("button"))
+      button.toggleAttribute("data-held", down.has(button.dataset.key));
     const words = JSON.stringify({ keys: held });
     if (scene && keys.length && words !== sent && socket.readyState === WebSocket.OPEN) {
       sent = words;
@@ -133,9 +135,10 @@ function startMatch(root, asked, wins = [0, 0]) {
         : ` Best of three: ${ahead} to ${behind}.`;
     }
     state.textContent = words;
+    const hint = matchMedia("(pointer:coarse)").matches ? "" : " (Enter)";
     const again = document.createElement("button");
     again.dataset.part = "again";
-    again.textContent = isDecided ? "play again" : "next match (Enter)";
+    again.textContent = isDecided ? "play again" : "next match" + hint;
     again.addEventListener("click", () => startMatch(root, asked, isDecided ? [0, 0] : wins));
     choices.append(again);
   }
