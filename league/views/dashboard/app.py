@@ -398,7 +398,8 @@ _SCRIPTS = "".join(f'<script defer src="scripts/{script.name}"></script>' for sc
 _HEAD = f"<style>{_STYLE}</style>{_SCRIPTS}<script>document.documentElement.lang = 'en'</script>"
 _FAILURE_HEAD = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Kumite</title><meta '
-    f'name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
+    f'name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}'
+    "* { box-sizing:border-box; } body { margin:0; }</style></head>"
     '<body><script>if (matchMedia("(prefers-color-scheme: dark)").matches) '
     'document.body.classList.add("body--dark")</script>'
 )
