@@ -1,4 +1,6 @@
-"""Defines ``league export``, ``render``, ``film``, ``attention`` and ``curves``, which write files."""
+"""Defines the commands that write files: ``league export``, ``render``, ``film``, ``attention``
+and ``curves``.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,9 @@ def ask(
 
 
 def _in_league(league: League, client: MatchmakerClient, who: str, game: str | None) -> str:
-    """Returns the name or mixture `who`, with each weights file replaced by a player of the league."""
+    """Returns the name or mixture `who`. Each weights file in it is replaced by a player of the
+    league.
+    """
     shares: dict[str, float] = {}
     for name, share in mixture_of(who).items():
         known = _registered(league, client, Path(name), game) if name.endswith(SUFFIX) else name
