@@ -3,16 +3,19 @@
 import csv
 import io
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import screens
 from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
 import league
 from league.cli.main import main
 from league.metrics import wilson_interval
+from league.players import PlayerKind
 from league.runs.alarms import AlarmWatch
 from league.runs.columns import EVALUATION
 from league.runs.records import read_scalars, read_updates
@@ -202,17 +205,35 @@ def test_a_line_has_a_gap_where_nothing_was_measured():
     assert [value for _, value in even] == [0.5] * 100
 
 
-def charts(run_dir, beside=(), **parameters):
-    """What the dashboard's page draws of a run, by title."""
+def shown(run_dir, beside=(), ratings=(), **parameters):
+    """The charts of a run on the dashboard's page, by title."""
     source = SimpleNamespace(
         run_dir=run_dir,
         beside=beside,
         status=lambda: SimpleNamespace(workers=()),
-        ratings=lambda book: [],
+        ratings=lambda book: ratings,
         kept=lambda key, seconds, read: read(),
     )
     blocks = page.show(source, parameters)
-    return {block.title: block.options["series"] for block in blocks if isinstance(block, Chart)}
+    return {block.title: block for block in blocks if isinstance(block, Chart)}
+
+
+def charts(run_dir, beside=(), **parameters):
+    """The lines of each chart, by title."""
+    found = shown(run_dir, beside, **parameters)
+    return {title: chart.options["series"] for title, chart in found.items()}
+
+
+def test_a_snapshots_time_is_in_whole_milliseconds_which_the_browser_does_not_clip(run_dir):
+    snapshots = [one for one in screens.ratings() if one.player.kind is PlayerKind.SNAPSHOT]
+    rated = [
+        replace(one, player=replace(one.player, created_at=1.7e9 + 60 * number + 0.0003))
+        for number, one in enumerate(snapshots)
+    ]
+    series = charts(run_dir, ratings=rated)["Rating over time"]
+    assert [at for at, _ in series[-1]["data"]] == [
+        1.7e12 + 60_000 * number for number in range(len(snapshots))
+    ]
 
 
 def test_any_metric_can_be_chosen_by_a_part_of_its_name_and_smoothed(run_dir):

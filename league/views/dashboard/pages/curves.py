@@ -195,7 +195,8 @@ def _ratings(source: Source, stages: Stages) -> Iterator[Chart]:
         if rating.player.kind is PlayerKind.SNAPSHOT:
             lane = lineage_of(rating.player.name)
             half = HALF_WIDTH * rating.sigma
-            point = (rating.player.step, 1000 * rating.player.created_at, rating.mu, half)
+            milliseconds = round(1000 * rating.player.created_at)  # ECharts clips fractions away
+            point = (rating.player.step, milliseconds, rating.mu, half)
             lanes.setdefault(lane, []).append(point)
     if not lanes:
         return
