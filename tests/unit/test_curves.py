@@ -266,3 +266,13 @@ def test_a_run_of_another_folder_is_drawn_only_if_the_operator_named_it(run_dir,
     for asked in (str(elsewhere), f"../../{name}", name):
         (alone,) = charts(run_dir, metric=metric, **{"with": asked}).values()
         assert len(alone) == 1
+
+
+def test_the_charts_of_ratings_say_why_another_run_is_not_in_them(run_dir, tmp_path):
+    other = shutil.copytree(run_dir, tmp_path / "other")
+    rated = ("Rating over steps", "Rating over time")
+    for parameters, is_said in (({}, False), ({"with": "other"}, True)):
+        found = shown(run_dir, [other], screens.ratings(), **parameters)
+        words = [found[title].words for title in rated]
+        assert ["bin/league compare" in sentence for sentence in words] == [is_said] * 2
+        assert [run_dir.name in sentence for sentence in words] == [is_said] * 2

@@ -131,7 +131,12 @@ class _Drawn:
         self._stages += [(max(ends, default=0.0), "")]
 
     def usual(self, source: Source) -> Iterator[Chart]:
-        yield from _ratings(source, self._stages)
+        run, *others = self._histories
+        words = (
+            f" Only {run} is shown: ratings of different runs are not comparable, and "
+            "bin/league compare RUN/main OTHER/main decides which run is stronger."
+        )
+        yield from _ratings(source, self._stages, words if others else "")
         for run, (folder, history) in self._histories.items():
             after = f", {run}" if len(self._histories) > 1 else ""
             own = () if after else self._stages
@@ -188,8 +193,10 @@ class _Drawn:
         return lines(title, words, series, log=is_log, stages=self._stages)
 
 
-def _ratings(source: Source, stages: Stages) -> Iterator[Chart]:
-    """Yields ratings of snapshots over steps and over time, by lineage."""
+def _ratings(source: Source, stages: Stages, more: str) -> Iterator[Chart]:
+    """Yields ratings of snapshots over steps and over time, by lineage. `more` follows the charts'
+    words.
+    """
     lanes: dict[str, list[tuple[float, float, float, float]]] = {}
     for rating in source.ratings(Book.EVAL):
         if rating.player.kind is PlayerKind.SNAPSHOT:
@@ -210,7 +217,7 @@ def _ratings(source: Source, stages: Stages) -> Iterator[Chart]:
             x_N, mu_N, half_N = found_N[:, column], found_N[:, 2], found_N[:, 3]
             series += band(lane, x_N, mu_N - half_N, mu_N + half_N, colour)
             series.append(line(lane, x_N, mu_N, colour))
-        yield lines(title, words, series, x=kind, stages=stages if kind == "value" else ())
+        yield lines(title, words + more, series, x=kind, stages=stages if kind == "value" else ())
 
 
 def _win_rates(title: str, rates: Mapping[str, WinRate], stages: Stages) -> Chart:
