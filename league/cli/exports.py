@@ -134,7 +134,7 @@ def _check(file: Path, game: str | None, trusted: bool) -> None:
         )
         for one in check(file, checkout)
     ]
-    print_table(str(file), CHECKED, rows)
+    print_table(str(file), CHECKED, rows, spared="opponent start_s frames 99_percent_ms numpy")
     for name in sorted({*PYTHONS} - pythons().keys()) if not checkout else ():
         say(f"({name} with numpy is not on the PATH: not tried)")
     size = f"{_megabytes(file)}; " if file.is_file() else ""
@@ -252,7 +252,7 @@ def attention(
         summary = summary_of(weights_TP, reading.age_P)
         if summary is not None:
             rows.append((name, *(f"{value:.3f}" for value in summary)))
-    print_table(f"What {contender.name} looked at", ATTENTION, rows)
+    print_table(f"What {contender.name} looked at", ATTENTION, rows, spared="fixed_share")
     say(f"{out} shows {len(reading.frame_T)} decisions of {contender.name}")
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
+SPARED = "decided_at draws role generation pairs"
 EXPLOITERS = (
     "candidate generation# role state victim wins# draws# losses# llr# patched_by decided_at"
 )
@@ -67,7 +68,7 @@ def exploiters(
         rows += [_learning_row(generation) for generation in learning]
         if not rows:
             say("(this run has no exploiters: `bin/start-league --preset league3` trains some)")
-        print_table("Exploiters", EXPLOITERS, rows, caption=EXPLOITERS_CAPTION)
+        print_table("Exploiters", EXPLOITERS, rows, caption=EXPLOITERS_CAPTION, spared=SPARED)
         return
     if candidate in {generation.player for generation in learning}:
         raise NotFound(f"{candidate} still learns: it gets a gate once it is frozen")
@@ -93,7 +94,9 @@ def gates(context: LeagueContext, candidate: Candidate = None, out: Out = None) 
         ]
     if candidate is None:
         rows = map(_main_row, known)
-        print_table("Gates of the mains' snapshots", GATES, rows, caption=GATES_CAPTION)
+        print_table(
+            "Gates of the mains' snapshots", GATES, rows, caption=GATES_CAPTION, spared=SPARED
+        )
         return
     gate = _gate_of(known, candidate, "bin/league gates")
     if out is not None:

@@ -113,7 +113,7 @@ def players(
         )
         for player in listed
     ]
-    print_table("Players", PLAYERS, rows)
+    print_table("Players", PLAYERS, rows, spared="created_at role digest parent marks kind")
 
 
 @app.command(cls=PastLeagueCommand)

@@ -68,6 +68,14 @@ def test_the_tournaments_file_and_its_check(
         assert one["result"] == ("won" if taken > lost else "lost" if taken < lost else "drawn")
         assert 0 < float(one["ms_a_frame"]) <= float(one["99_percent_ms"])
     assert size in shown.err
+    with monkeypatch.context() as narrow:
+        narrow.setattr("league.console.output.is_terminal", lambda: True)
+        narrow.setenv("COLUMNS", "80")
+        assert main(["export", "--check", str(out)]) == 0
+    drawn = capsys.readouterr().out
+    assert max(map(len, drawn.splitlines())) <= 80
+    assert all(f" {found[0][name]} " in drawn for name in ("Python", "numpy", "result", "stocks"))
+    assert "…" not in drawn
     assert all(name in shown.err for name in ("python3.10", "python3.12"))
     out.write_text("import league\n")
     assert main(["export", "--check", str(out)]) == 2

@@ -170,6 +170,9 @@ def test_a_narrow_terminal_shows_what_matters_most(
     matrix = league("payoff").splitlines()
     assert max(map(len, matrix)) <= width
     assert re.search(r"main@2000 │ +│", "\n".join(matrix)), "nobody meets himself"
+    players = league("players").splitlines()
+    assert max(map(len, players)) <= width
+    assert any("│ main@2000 " in line for line in players)
 
 
 def test_the_leaderboard_is_the_same_in_every_format(
