@@ -21,7 +21,7 @@ from evaluator.reports.players import (
     measured,
     met_in_log,
 )
-from league.console.text import when
+from league.console.text import span, when
 from league.errors import LeagueError, NotFound, nearest
 from league.exploiters import is_mains_snapshot
 from league.games.base import GameSpec
@@ -271,8 +271,7 @@ def _best(ratings: Mapping[str, Measured]) -> Section:
         ),
         headings=("player", "rating#", "95 %#"),
         rows=[
-            (name, f"{rating.value:.2f}", f"{rating.low:.2f}–{rating.high:.2f}")
-            for name, rating in best
+            (name, f"{rating.value:.2f}", span(rating.low, rating.high)) for name, rating in best
         ],
         is_main=True,
     )

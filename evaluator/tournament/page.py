@@ -20,7 +20,7 @@ from evaluator.tournament.standings import (
     results_json,
     standing_rows,
 )
-from league.console.text import when
+from league.console.text import span, when
 from league.players import PayoffCell
 from league.replay import load_replay
 from league.runs.files import write_whole
@@ -125,7 +125,7 @@ def _standings(standings: Sequence[Standing]) -> Markup:
             Markup("<b>{}</b>").format(one.rank) if one.rank <= 3 else str(one.rank),
             one.entrant,
             tag(one.kind, "snapshot" if one.kind == "weights" else one.kind),
-            *(f"{one.points:g}", f"{one.elo:.0f}", f"{one.elo_low:.0f}–{one.elo_high:.0f}"),
+            *(f"{one.points:g}", f"{one.elo:.0f}", span(one.elo_low, one.elo_high, 0)),
             *map(str, (one.wins, one.draws, one.losses)),
             *(tag(str(count), "apart") if count else "0" for count in (one.crashes, one.late)),
             f"{one.mu:.1f}",

@@ -67,6 +67,11 @@ def number(value: float) -> str:
     return f"{value:.{_digits(value)}f}" if abs(value) < 1e6 else f"{value:.0e}"
 
 
+def span(low: float, high: float, digits: int = 2) -> str:
+    """Returns an interval whose ends may be negative, such as ``−5.26 to −0.68``."""
+    return f"{low:.{digits}f} to {high:.{digits}f}".replace("-", "−")
+
+
 def measured(mean: Measured) -> str:
     """Returns «1.20 ±0.15», or «1.20 (0.95–1.50)» if the interval is asymmetric, or «1.20» without
     an interval.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from league.console.text import percent, when
+from league.console.text import percent, span, when
 from league.metrics import Measured, wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating
 from league.rpc.client import MatchmakerClient
@@ -227,11 +227,13 @@ def texts_of(row: Row) -> dict[str, str]:
         "step": f"{row['step']:,}" if row["step"] else "",
         **{name: f"{row[name]:.2f}" for name in ("score", "mu", "sigma")},
         "elo": f"{row['elo']:.0f}",
-        "fit": f"{row['fit_low']:.2f}–{row['fit_high']:.2f}" if has_fit else "",
+        "fit": span(row["fit_low"], row["fit_high"]) if has_fit else "",
         "disagrees": "" if row["disagrees"] is None else f"mu {row['disagrees']:+.1f}",
         "games": f"{games:,}",
         "wins": percent(row["win_rate"]),
-        "interval": f"{percent(row['wilson_low'])}–{percent(row['wilson_high'])}" if games else "",
+        "interval": f"{percent(row['wilson_low'])} to {percent(row['wilson_high'])}"
+        if games
+        else "",
         "greedy": percent(row["greedy_win_rate"]),
         **({"payoff": f"{row['payoff']:+.2f}"} if row.get("payoff") is not None else {}),
     }

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from league.runs.finding import FORMAT
 from league.stats.ratings import fit
 from league.stats.ratings.elo import elo
 from league.stats.ratings.lineage import fit_league
-from league.views.leaderboard import gather
+from league.views.leaderboard import gather, render_html, render_markdown
 
 Capture = pytest.CaptureFixture[str]
 
@@ -198,6 +199,14 @@ def test_the_leaderboard_is_the_same_in_every_format(
     page = (tmp_path / "board.html").read_text()
     assert re.findall(r'<td class="">([^<]+)</td><td class=""><span class="tag', page) == names
     assert board.matches == 90
+
+
+def test_an_interval_with_negative_ends_is_readable(live: Live) -> None:
+    with MatchmakerClient(live.address) as client:
+        board = gather(client, title="test", now=0.0)
+    row = board.rows[0] | {"fit": -3.0, "fit_low": -5.26, "fit_high": -0.68}
+    for text in (render_html, render_markdown):
+        assert "−5.26 to −0.68" in text(replace(board, rows=(row, *board.rows[1:])))
 
 
 def test_elo_is_a_line_of_the_points(tmp_path: Path, league: Callable[..., str]) -> None:

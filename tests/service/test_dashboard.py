@@ -38,6 +38,7 @@ from league.runs.folder import write_config
 from league.security.tokens import TokenFile
 from league.settings.base import resolve
 from league.stats.ratings.elo import HALF_WIDTH, PER_POINT, elo
+from league.views.leaderboard import gather, render_html
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -196,6 +197,24 @@ def phone(page: Page) -> Iterator[Page]:
     """The tab, as small as a phone."""
     page.set_viewport_size({"width": 390, "height": 844})
     yield page
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_an_exported_leaderboard_fits_a_laptops_window(
+    page: Page, client: MatchmakerClient
+) -> None:
+    board = gather(client, title="laptop-1", now=0.0)
+    large = {"step": 10_002_432, "games": 1680, "win_rate": 0.931, "greedy_win_rate": 0.943}
+    large |= {"fit": -12.0, "fit_low": -14.26, "fit_high": -10.68, "player": "main@10002432"}
+    rows = tuple(row | large for row in board.rows for _ in range(20))
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.set_content(render_html(replace(board, rows=rows)))
+    table = page.locator(".wide").first
+    assert table.evaluate("frame => frame.scrollWidth <= frame.clientWidth")
+    page.set_viewport_size({"width": 390, "height": 844})
+    box = table.bounding_box()
+    assert box is not None
+    assert box["height"] <= 844, "its scrollbar is in the window"
     page.set_viewport_size({"width": 1280, "height": 900})
 
 
