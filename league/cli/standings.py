@@ -49,13 +49,13 @@ def ratings(
         ),
     ] = False,
 ) -> None:
-    """Shows the rating of every player and mixture, the best first."""
+    """Shows the rating of every player and mixture, the best first. Removed rivals are left out."""
     if fit and book is Book.TRAIN:
         raise InvalidInput(
             "--fit needs players that stay the same, and learners change between their matches: "
             "use --book eval or --book greedy"
         )
-    from league.views.leaderboard import standings
+    from league.views.leaderboard import is_removed, standings
 
     with context.league.connect() as client:
         found, _, check = standings(client, book, most_fitted=math.inf if fit else 0)
@@ -72,8 +72,13 @@ def ratings(
         note = "fit: all games at once with its 95 % interval"
         say(f"({note}, {check.widening:.2f} times as wide as by chance)")
         say(f"({check.words()})")
+    removed = [row["player"] for row in found if is_removed(row)]
+    if removed:
+        say(f"(left out, because they were removed: {', '.join(removed)})")
     rows = []
     for row in found:
+        if row["player"] in removed:
+            continue
         counts = [str(row[name]) for name in ("games", "wins", "draws", "losses")]
         texts = [f"{row[name]:.2f}" for name in ("score", "mu", "sigma")]
         texts += [f"{row['elo']:.0f}", *counts]

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from league.console.text import percent, span, when
 from league.metrics import Measured, wilson_interval
-from league.players import Book, PayoffCell, PlayerKind, Rating
+from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating
 from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
 from league.stats.payoff import Stakes, paid_each
@@ -183,6 +183,11 @@ def _mixture_row(mixture: MixtureRating, fit: CrossCheck | None, paid: Mapping[s
     return dict.fromkeys(COLUMNS) | row
 
 
+def is_removed(row: Row) -> bool:
+    """Returns whether a row is of a rival that was removed from the league."""
+    return row["kind"] == PlayerKind.RIVAL.value and row["state"] == PlayerState.RETIRED.value
+
+
 def _rounded(row: Row) -> Row:
     return {key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()}
 
@@ -257,7 +262,7 @@ def render_markdown(board: Leaderboard) -> str:
     for row in board.rows:
         rank = row["rank"] or ""
         texts = texts_of(row) | {"score": f"**{row['score']:.2f}**"}
-        name = f"{row['player']} (anchor)" if row["pinned"] else row["player"]
+        name = row["player"] + " (anchor)" * row["pinned"] + " (removed)" * is_removed(row)
         lines.append(f"| {' | '.join([str(rank), name, row['kind'], *texts.values()])} |")
     return "\n".join(lines) + "\n"
 
@@ -318,7 +323,12 @@ def _rating(row: Row) -> list[Text]:
     return [
         Markup("<b>{}</b>").format(rank) if rank and rank <= 3 else str(rank or ""),
         row["player"],
-        joined([tag(row["kind"], row["kind"]), tag("anchor") if row["pinned"] else ""], " "),
+        joined(
+            [tag(row["kind"], row["kind"])]
+            + [tag("anchor")] * row["pinned"]
+            + [tag("removed")] * is_removed(row),
+            " ",
+        ),
         *(texts[name] for name in numbers),
         bar(row["wilson_low"], win_rate, row["wilson_high"]) if row["games"] else "",
         texts["greedy"],

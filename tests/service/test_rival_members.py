@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_league import make_run, rows, served
+from cli_league import Live, asking, make_run, rows, served
 from evaluating import running
 from evaluator_league import games, matchmaker_of, register_snapshot, write_config
+from ratings_league import pair
 from rival_files import CYCLES, RUNS_RIGHT, predicts, stored
 from small_league import played, report, rival, small_league
 from waiting import wait_for
@@ -60,6 +61,22 @@ def test_a_mix_draws_rivals_until_they_are_removed(tmp_path: Path, category: str
             "anna@desk removes other from the league",
             "bert@desk returns other to the league",
         ]
+
+
+def test_a_removed_rival_is_not_among_the_ratings_and_marked_in_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with small_league(tmp_path) as league:
+        league.client.add_rival(rival("friend"), "anna@desk")
+        pair(league, "friend", "based", 2)
+        ask = asking(Live(league.server.address, {}), capsys)
+        files = [("leaderboard", "export", "--format", kind) for kind in ("html", "md")]
+        for is_gone in (False, True):
+            names = [row["player"] for row in rows(ask("ratings"))]
+            assert ("friend" in names, "based" in names) == (not is_gone, True)
+            assert ["removed" in ask(*words) for words in files] == [is_gone] * 2
+            if not is_gone:
+                league.client.remove_rival("friend", "anna@desk")
 
 
 def test_only_rivals_are_added_and_removed(tmp_path: Path) -> None:
