@@ -324,11 +324,17 @@ class Plan:
         return met and _shortened(met, -(-missing // 2))
 
     def _first_of_rival(self, rival: Player) -> Batch | None:
-        """Returns the first matches of a rival, against snapshots of all ages."""
+        """Returns the first matches of a rival, against snapshots of all ages. A milestone's many
+        matches against the rival don't replace the matches against the other snapshots.
+        """
         active = [player.name for player in self.snapshots if player.state is PlayerState.ACTIVE]
         spaced = {active[-1 - index * len(active) // MET] for index in range(MET) if active}
         wanted = self._settings.first_matches
-        if self._played[rival.name] >= wanted or not spaced:
+        counts = (
+            self.facts.counts.get((one.name, rival.name, Book.EVAL)) for one in self.snapshots
+        )
+        has_met = sum(map(bool, counts)) >= len(spaced)
+        if (has_met and self._played[rival.name] >= wanted) or not spaced:
             return None
         each = 2 * -(-wanted // (2 * len(spaced)))
         return self._batch(

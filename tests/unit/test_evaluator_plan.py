@@ -326,3 +326,24 @@ def test_allocated_matches_need_room_and_budget() -> None:
     work = next_work(plan_of(*players, counts=spent, requests=asks), 0)
     assert [one.matches for one in work.batches] == [70]
     assert not work.has_room
+
+
+def test_a_new_rival_meets_snapshots_of_all_ages_also_after_a_milestone_has_met_it() -> None:
+    rival = Player(name="friend", game="brawl", kind=PlayerKind.RIVAL, digest="f" * 64)
+    players = [*map(snapshot, (10, 20, 30)), snapshot(40, milestone=True), rival]
+
+    def due(counts: dict, *players: Player) -> dict[str, int]:
+        batches = plan_of(*players, counts=counts).batches()[1]
+        entries = [
+            entry for batch in batches if batch.subject == "friend" for entry in batch.entries
+        ]
+        return {entry.player: 2 * entry.pairs for entry in entries}
+
+    assert due({}, *players) == dict.fromkeys(("main@10", "main@20", "main@30", "main@40"), 10)
+    counts = {("main@40", "friend", Book.EVAL): 40}
+    assert due(counts, *players) == dict.fromkeys(("main@10", "main@20", "main@30"), 10)
+    counts |= {(f"main@{step}", "friend", Book.EVAL): 10 for step in (10, 20, 30)}
+    assert due(counts, *players) == {}
+    assert due(counts, *players, snapshot(50)) == {"main@50": 8}, "the fifth"
+    counts[("main@50", "friend", Book.EVAL)] = 8
+    assert due(counts, *players, *map(snapshot, range(50, 100, 10))) == {}
