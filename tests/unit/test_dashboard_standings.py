@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import screens
 
-from league.players import PayoffCell, PlayerKind, Rating
+from league.players import Book, PayoffCell, PlayerKind, Rating
 from league.runs.folder import write_config
 from league.settings.base import resolve
 from league.views.dashboard.pages import play, standings
@@ -90,3 +90,20 @@ def test_two_members_whose_matches_decide_nothing_have_a_command_that_does(wins,
     page = html.unescape("".join(map(str, shown)))
     command = shlex.join(["bin/league", "compare", *names, "--run-dir", "a run"])
     assert (f"<code>{command}</code>" in page) is not is_sure
+
+
+def test_the_pages_explain_greedy_matches(ratings):
+    best = ratings[0].player
+    cell = PayoffCell(row=best.name, column="based", wins=3, draws=0, losses=1)
+    source = SimpleNamespace(
+        ratings=lambda book: ratings,
+        player=lambda name: best,
+        status=lambda: SimpleNamespace(workers=()),
+        payoff=lambda book, *_: (cell,) if book is met else (),
+    )
+    for met, is_said in ((Book.EVAL, False), (Book.GREEDY, True)):
+        pages = (
+            standings.show(source, {"book": met.value}),
+            standings.show_player(source, {"name": best.name}),
+        )
+        assert ["likelier value" in "".join(map(str, page)) for page in pages] == [is_said] * 2

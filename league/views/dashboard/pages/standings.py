@@ -41,6 +41,8 @@ of the leaderboard.
 TREND = 40
 """Largest number of snapshots in the trend of a lineage."""
 BOOKS = {"eval": "clean matches", "greedy": "greedy matches", "train": "training"}
+HINTS = {"greedy": "Greedy: each key takes its likelier value and is not drawn by its probability."}
+"""Explanations of books."""
 HEADINGS = ("rank#", "player", "Elo#", "", "trend", "newest", "wins#", "games#", "steps#", "score#")
 SORTS: Mapping[str, Callable[[Rating], float | str]] = {
     "rank": lambda rating: rating.rank or math.inf,
@@ -78,7 +80,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     words = (
         "A lineage shows its best and its newest snapshot, and unfolds. Elo, with its 95 % "
         "interval, is mu of TrueSkill on Elo's scale. Ranks are by score = mu − 3 sigma. A draw "
-        "is not a win. Download: "
+        f"is not a win. {HINTS.get(chosen['book'], '')} Download: "
     )
     kept = filters(
         choice("book", "matches", BOOKS, chosen["book"]),
@@ -229,7 +231,8 @@ def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     for book, words in BOOKS.items():
         cells = source.payoff(Book(book), (name,), ())
         if cells:
-            blocks.append(section(f"Against whom: {words}", _payoff_table(cells)))
+            hint = HINTS.get(book, "")
+            blocks.append(section(f"Against whom: {words}", _payoff_table(cells), words=hint))
     return blocks
 
 
