@@ -31,8 +31,8 @@ analysis.
 
 
 def analyse(league: League) -> bool:
-    """Computes the Nash mixture if an analysis is due, and records in the log which snapshots have
-    a share of the mixture. Returns whether the analysis was due.
+    """Computes the Nash mixture if an analysis is due, and records its shares in the log. Returns
+    whether the analysis was due.
     """
     view = league.view.checked()
     with view.lock:
@@ -43,10 +43,11 @@ def analyse(league: League) -> bool:
     is_full = max(sizes.values(), default=0) >= league.settings.max_saved
     if not is_full or not is_due(last, matches):
         return False
-    support = list(nash_of(players, table))
-    text = f"{len(support)} snapshots are in the Nash support and retire last"
+    shares = {snapshot.name: 0.0 for snapshot in snapshots if table.has(snapshot.name)}
+    nash = {name: round(share, 9) for name, share in nash_of(players, table).items()}
+    text = f"{len(nash)} snapshots are in the Nash support and retire last"
     with league.store.write() as tx:
-        league.log(tx, EVENT, text, matches=matches, support=support)
+        league.log(tx, EVENT, text, matches=matches, support=list(nash), shares=shares | nash)
     return True
 
 

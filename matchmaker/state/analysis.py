@@ -1,11 +1,12 @@
-"""Reads analyses of the league from the log's events. An analysis lists the snapshots in the
-league's Nash mixture. `acts.analyse` makes the analyses.
+"""Reads analyses of the league from the log's events. An analysis holds the snapshots' shares of
+the league's Nash mixture. `acts.analyse` makes it.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from league.players import Event
 
@@ -14,12 +15,17 @@ EVENT = "analysis"
 
 @dataclass(frozen=True)
 class Analysis:
-    """Lists the snapshots with a share of the Nash mixture, which was computed from `matches` clean
-    matches (both players frozen).
+    """Holds the Nash mixture that was computed from `matches` clean matches.
+
+    Attributes:
+        support: snapshots with a share of the mixture.
+        shares: share of every snapshot that had clean matches, 0 outside the support. Events of
+            older versions have no shares.
     """
 
     matches: int = 0
     support: frozenset[str] = frozenset()
+    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 NO_ANALYSIS = Analysis()
@@ -28,4 +34,4 @@ NO_ANALYSIS = Analysis()
 def analysis_of(event: Event) -> Analysis:
     """Reads an analysis from its event."""
     data = json.loads(event.data_json)
-    return Analysis(data["matches"], frozenset(data["support"]))
+    return Analysis(data["matches"], frozenset(data["support"]), data.get("shares", {}))

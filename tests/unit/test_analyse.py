@@ -86,4 +86,7 @@ def test_it_is_due_when_the_clean_matches_have_grown():
 def test_an_analysis_is_read_from_its_event():
     data = {"matches": 90, "clusters": [["a", "c"]], "support": ["b"]}  # older logs had clusters
     event = Event(position=9, at=0.0, kind="analysis", text="", data_json=json.dumps(data))
-    assert analysis_of(event) == Analysis(90, frozenset({"b"}))
+    assert analysis_of(event) == Analysis(90, frozenset({"b"}))  # they had no shares
+    shares = {"a": 0.0, "b": 1.0}
+    event = replace(event, data_json=json.dumps(data | {"shares": shares}))
+    assert analysis_of(event) == Analysis(90, frozenset({"b"}), shares)
