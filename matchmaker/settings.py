@@ -14,7 +14,15 @@ from league.stats.gates.bernoulli import LEAST_GAP
 from league.stats.gates.multinomial import LEAST_ELO_GAP
 
 WithinSnapshots = Literal[
-    "uniform", "recent", "latest", "pfsp_hard", "pfsp_var", "pfsp_linear", "pfsp_capped", "quality"
+    "uniform",
+    "recent",
+    "latest",
+    "pfsp_hard",
+    "pfsp_var",
+    "pfsp_linear",
+    "pfsp_capped",
+    "quality",
+    "nash",
 ]
 POLICY_FIELDS = (
     "mixes",
@@ -98,7 +106,9 @@ class MatchmakerSection(Settings):
     """
 
     within_snapshots: WithinSnapshots = "pfsp_hard"
-    """Rule that draws a player of a category. PFSP prefers players that the learner loses to."""
+    """Rule that draws a player of a category. PFSP prefers players that the learner loses to, and
+    "nash" follows the league's Nash mixture.
+    """
 
     roles: Literal["mix", "alphastar-paper", "alphastar-pseudocode"] = "mix"
     """How the opponents among learners and their snapshots are chosen. "mix": by the weights of the

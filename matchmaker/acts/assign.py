@@ -126,6 +126,7 @@ def _draw_table(
         view.players,
         view.tables,
         view.exploiters,
+        view.analysis,
         view.steering.changes.get(mix),
     )
     number = league.add_draw(tx, table.body_json, _stream(league.seed).seed)

@@ -17,6 +17,7 @@ from league.stats.ratings import BETA, Belief, RatingTable
 from matchmaker.sampling import roles
 from matchmaker.sampling.mixes import Candidates, adapted_mix
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.analysis import NO_ANALYSIS, Analysis
 from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 SELF = "self"
@@ -42,6 +43,8 @@ _BY_ROLE = ("snapshots", SELF, "exploiters")
 """The rules of the learner's role divide the total weight of these categories, unless the setting
 `matchmaker.roles` is "mix".
 """
+_WITHOUT_NASH = "pfsp_hard"
+"""Rule that replaces "nash" where the Nash mixture says nothing."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Pool:
     players: Mapping[str, Player]
     tables: Mapping[Book, RatingTable]
     exploiters: ExploiterState = NO_EXPLOITERS
+    analysis: Analysis = NO_ANALYSIS
 
     @property
     def has_role_rules(self) -> bool:
@@ -159,6 +163,7 @@ def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
         points_N=points_N,
         predicted_N=train.link.curve(t_N),
         quality_N=math.sqrt(2.0) * BETA / c_N * np.exp(-(t_N**2) / 2.0),
+        nash_N=np.array([pool.analysis.share(name) for name in names], np.float64),
     )
 
 
@@ -295,7 +300,7 @@ def _slices(pool: Pool, mix: Mapping[str, float]) -> list[Slice]:
         Slice(
             category=category,
             weight=weight * share,
-            rule=pool.settings.within_snapshots,
+            rule=_rule_of(pool, category, group),
             players=tuple(group),
         )
         for category, weight in mix.items()
@@ -315,6 +320,15 @@ def _slices(pool: Pool, mix: Mapping[str, float]) -> list[Slice]:
             for branch in roles.branches(pool.settings.roles, situation_of(pool))
         ]
     return slices
+
+
+def _rule_of(pool: Pool, category: str, group: Sequence[Player]) -> str:
+    """Returns the rule that draws one of a category's players. "nash" applies only to a group that
+    has a share of the mixture, and not to victims, because an exploiter must beat all of them.
+    """
+    rule = pool.settings.within_snapshots
+    has_share = any(pool.analysis.shares.get(player.name) for player in group)
+    return _WITHOUT_NASH if rule == "nash" and (category == "victims" or not has_share) else rule
 
 
 def _groups(pool: Pool, category: str) -> list[tuple[float, list[Player]]]:

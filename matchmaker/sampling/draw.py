@@ -28,6 +28,7 @@ from league.status import MixChange
 from matchmaker.sampling.candidates import Pool, Slice, candidates_of, slices_of
 from matchmaker.sampling.mixes import normalised, weights_of
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.analysis import NO_ANALYSIS, Analysis
 from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 WORDS = 4
@@ -76,6 +77,7 @@ def draw_table(
     players: Mapping[str, Player],
     tables: Mapping[Book, RatingTable],
     exploiters: ExploiterState = NO_EXPLOITERS,
+    analysis: Analysis = NO_ANALYSIS,
     change: MixChange | None = None,
 ) -> DrawTable:
     """Computes the probabilities of a learner's opponents. The result depends only on the
@@ -86,8 +88,9 @@ def draw_table(
         learner: the learner.
         mix_name: name of the mix.
         players: all players by name, in order of registration.
-        tables: ratings and payoffs of each book (kind of match).
-        exploiters: the exploiters' generations, and the gates (tests) of candidates.
+        tables: ratings and payoffs of each book.
+        exploiters: generations and gates.
+        analysis: the league's Nash mixture.
         change: the operator's newest change of the mix, for the record.
 
     Returns:
@@ -97,7 +100,7 @@ def draw_table(
         NotFound: there is no such mix.
         ConfigError: the mix names a bot that is held out for the evaluator.
     """
-    pool = Pool(settings, learner, players, tables, exploiters)
+    pool = Pool(settings, learner, players, tables, exploiters, analysis)
     parts: dict[str, list[Slice]] = {}
     for part in slices_of(pool, mix_name):
         parts.setdefault(part.category, []).append(part)
@@ -111,8 +114,9 @@ def draw_table(
         "candidates": {category: list(chances.items()) for category, chances in within.items()},
     }
     if pool.has_role_rules:
-        rules = {category: slices[0].rule for category, slices in parts.items()}
-        body |= {"roles": settings.roles, "rules": rules}
+        body["roles"] = settings.roles
+    if pool.has_role_rules or settings.within_snapshots == "nash":
+        body["rules"] = {category: slices[0].rule for category, slices in parts.items()}
     if settings.matches_per_draw > 1:
         body["matches_per_draw"] = settings.matches_per_draw
     if change is not None:

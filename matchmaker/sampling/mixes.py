@@ -8,6 +8,9 @@ learner's win probability p. The prior mean p₀ is the prediction of the rating
 
 `league/stats/recent.py` provides `games` and `points`, in which old matches count less.
 
+The rule `nash` follows PSRO (Lanctot et al. 2017, arXiv 1711.00832): opponents are drawn from the
+Nash mixture of the league's players. `acts.analyse` computes the mixture from clean matches.
+
 Shapes: N candidates, oldest first. Numbers are from the point of view of the learner that asks for
 matches.
 """
@@ -41,7 +44,8 @@ class Candidates:
         games_N: recent matches of the learner with each player.
         points_N: the learner's points in these matches.
         predicted_N: the learner's win probability by the ratings.
-        quality_N: TrueSkill's match quality, larger for players of similar strength.
+        quality_N: match quality.
+        nash_N: shares of the league's Nash mixture.
     """
 
     names: tuple[str, ...]
@@ -49,6 +53,7 @@ class Candidates:
     points_N: Array
     predicted_N: Array
     quality_N: Array
+    nash_N: Array
 
     def posteriors(self) -> tuple[Array, Array]:
         """Returns the parameters a and b of each win probability's posterior. The prior mean p₀ is
@@ -86,6 +91,8 @@ def weights_of(rule: str, candidates: Candidates) -> Array:
         return np.ones(count)
     if rule == "quality":
         return candidates.quality_N
+    if rule == "nash":
+        return candidates.nash_N
     a_N, b_N = candidates.posteriors()
     n_N = a_N + b_N
     if rule == "pfsp_hard":

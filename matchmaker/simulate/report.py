@@ -13,6 +13,8 @@ from league.players import Book
 from league.stats.ratings import BETA
 from league.stats.ratings.belief import draw_margin
 from league.stats.ratings.fit import MAX_NODES, PairCounts, expected_score, fit
+from league.stats.structure.equilibria import nash_averaging
+from league.stats.structure.table import margins
 from matchmaker.sampling.candidates import Pool, configured_shares
 from matchmaker.sampling.mixes import Candidates, normalised, weights_of
 from matchmaker.simulate.simulation import MIX, Simulation
@@ -177,21 +179,26 @@ def _groups(simulation: Simulation, draws: list[tuple[Report, Matches]]) -> list
 
 def _ideal(simulation: Simulation, body: Report, several: list[str]) -> dict[str, float] | None:
     """Returns the share that each group would have if the rule knew the true chances. Returns None
-    for rules other than `uniform` and PFSP.
+    for rules other than `uniform`, `nash` and PFSP.
     """
     scenario = simulation.scenario
     wanted: dict[str, float] = defaultdict(float)
     total = sum(body["shares"][category] for category in several)
     for category in several:
         rule = body.get("rules", {}).get(category, body["rule"])
-        if rule != "uniform" and not rule.startswith("pfsp"):
+        if rule not in ("uniform", "nash") and not rule.startswith("pfsp"):
             return None
         names = tuple(name for name, _ in body["candidates"][category])
         other_C = np.array([simulation.number[name] for name in names])
         learner_C = np.full(len(names), simulation.number[body["player"]])
         p_C = scenario.chances(learner_C, other_C).score_G
         games_C = np.full_like(p_C, CERTAIN_GAMES)
-        truth = Candidates(names, games_C, CERTAIN_GAMES * p_C, p_C, np.zeros_like(p_C))
+        nash_C = np.zeros_like(p_C)
+        if rule == "nash":
+            first_CC, second_CC = np.meshgrid(other_C, other_C, indexing="ij")
+            chance_CC = scenario.chances(first_CC.ravel(), second_CC.ravel()).score_G
+            nash_C = nash_averaging(margins(chance_CC.reshape(first_CC.shape))).mass_N
+        truth = Candidates(names, games_C, CERTAIN_GAMES * p_C, p_C, np.zeros_like(p_C), nash_C)
         weights_C = normalised(weights_of(rule, truth)) * body["shares"][category] / total
         for number, weight in zip(other_C, weights_C.tolist(), strict=True):
             wanted[scenario.group_N[number]] += weight

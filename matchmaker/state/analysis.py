@@ -27,6 +27,10 @@ class Analysis:
     support: frozenset[str] = frozenset()
     shares: Mapping[str, float] = field(default_factory=dict)
 
+    def share(self, name: str) -> float:
+        """Returns a player's share. A player that had no clean matches counts as average."""
+        return self.shares.get(name, 1.0 / max(len(self.shares), 1))
+
 
 NO_ANALYSIS = Analysis()
 

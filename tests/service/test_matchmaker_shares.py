@@ -7,6 +7,9 @@ All seeds are fixed, so a p-value is the same on every run.
 
 from __future__ import annotations
 
+import json
+from itertools import combinations
+
 import numpy as np
 import pytest
 from drawn_league import (
@@ -25,9 +28,11 @@ from drawn_league import (
     remembered,
     served,
 )
-from small_league import played
+from small_league import played, small_league, snapshot
 
-from league.players import Book
+from league.cli.main import main
+from league.players import Book, Pairing
+from league.stats.structure.mixtures import nash_of
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +71,74 @@ def test_shares_of_the_latest(history, tmp_path):
     with served(history, tmp_path, within_snapshots="latest") as (_, client):
         wanted = by_categories(lambda names: {names[-1]: 1.0})
         assert p_value(drawn(client, draws=2048), wanted) > SURE
+
+
+CIRCLE = {  # scores of the first against the second
+    ("main@1", "main@2"): 0.95,
+    ("main@2", "main@3"): 0.8,
+    ("main@3", "main@1"): 0.65,
+    **{(f"main@{step}", "main@4"): 0.95 for step in (1, 2, 3)},
+}
+NASH = {"snapshots": (), "mixes": {"league": {"snapshots": 3, "based": 1}}}
+NASH |= {"within_snapshots": "nash"}
+
+
+def why_of(league, match):
+    return json.loads(league.client.match(match.match_id).why_json)
+
+
+def test_shares_of_the_nash_mixture_also_after_a_restart(tmp_path, capsys):
+    """Three in a circle have shares, the fourth has none, and a newcomer has the mean share."""
+    with small_league(tmp_path, **NASH) as league:
+        client, fixed = league.client, Fixed()
+        client.register_players([snapshot(step) for step in (1, 2, 3, 4)])
+        (match,) = client.acquire_matches(league.open(), 1, "league")
+        assert why_of(league, match)["rules"]["snapshots"] == "pfsp_hard"  # no mixture yet
+        evaluator = client.open_incarnation("evaluator-0").number
+        for pair in combinations([f"main@{step}" for step in (1, 2, 3, 4)], 2):
+            first, second = pair if pair in CIRCLE else pair[::-1]
+            pairing = Pairing(player=first, opponent=second, pairs=20, book=Book.EVAL, seed=1)
+            for match in client.acquire_pairings(evaluator, [pairing]):
+                won = fixed.wins(pair, CIRCLE[first, second]) == (match.seats[0].name == first)
+                client.report_results(evaluator, [played(match, float(won))])
+        assert league.server.analyse()
+        assert not league.server.analyse()  # nothing new since
+        shares = nash_of(client.players(), client.payoff(), client.ratings())
+        assert set(shares) == {"main@1", "main@2", "main@3"}
+        assert max(shares.values()) > 1.5 * min(shares.values())
+        wanted = mixed((0.75, "snapshots", shares), (0.25, "based", {"based": 1.0}))
+        assert p_value(drawn(client, "league", draws=2048), wanted) > SURE
+        client.register_players([snapshot(5)])
+        (match,) = client.acquire_matches(opened(client), 1, "league")
+        before = why_of(league, match)
+        grown = shares | {"main@4": 0.0, "main@5": 0.25}
+        given = dict(before["candidates"]["snapshots"])
+        assert given == pytest.approx({name: share / 1.25 for name, share in grown.items()})
+        assert before["rules"] == {"snapshots": "nash", "based": "pfsp_hard"}
+    with small_league(tmp_path, **NASH) as league:
+        matches = league.client.acquire_matches(opened(league.client), 40, "league")
+        after = why_of(league, matches[0])
+        assert after["candidates"] == before["candidates"]
+        drawn_by_nash = next(match for match in matches if match.category == "snapshots")
+        words = ["--address", league.server.address]
+        assert main(["match", drawn_by_nash.match_id, *words]) == 0
+        assert "rule nash chose" in capsys.readouterr().out
+
+
+def test_a_log_whose_analysis_has_no_shares_is_drawn_from_by_the_default_rule(tmp_path):
+    for rule in ("pfsp_hard", "nash"):
+        with small_league(tmp_path / rule, **NASH | {"within_snapshots": rule}) as league:
+            league.client.register_players([snapshot(1), snapshot(2)])
+            old = {"matches": 300, "support": ["main@1"]}  # as older versions wrote it
+            with league.server.store.write() as tx:
+                league.server.league.log(tx, "analysis", "1 snapshots retire last", **old)
+            incarnation = league.open()
+            league.play(incarnation, 40)
+            (match,) = league.client.acquire_matches(incarnation, 1, "league")
+            chances = why_of(league, match)["candidates"]["snapshots"]
+            if rule == "pfsp_hard":
+                wanted = chances
+            assert chances == wanted
 
 
 def test_shares_of_an_adaptive_mix(history, tmp_path):

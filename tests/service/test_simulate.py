@@ -106,6 +106,15 @@ def test_rock_paper_scissors_gives_f_var_its_shares(tmp_path):
         assert (row["realised"] > 0.38) == (group == camp)
 
 
+def test_rock_paper_scissors_gives_each_group_a_third_of_the_nash_mixture(tmp_path):
+    report = simulate(tmp_path, "rps", players=20, matches=2500, within_snapshots="nash")
+    assert follows(report)
+    assert len(report["groups"]) == 6
+    for row in report["groups"]:
+        assert row["by_the_truth"] == pytest.approx(1 / 3, abs=1e-6)
+    whole(tmp_path)
+
+
 def test_the_same_seed_is_the_same_league_and_another_is_another(tmp_path):
     first, again, other = (
         simulate(

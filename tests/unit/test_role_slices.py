@@ -1,10 +1,11 @@
 """What a learner's role goes by, and what becomes of a mix under role rules."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from league.players import Book, Player, PlayerKind, PlayerState, Role
+from league.players import Book, Event, Player, PlayerKind, PlayerState, Role
 from league.stats.ratings import RatingTable
 from matchmaker.sampling.candidates import (
     Pool,
@@ -14,6 +15,8 @@ from matchmaker.sampling.candidates import (
     slices_of,
 )
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.analysis import Analysis
+from matchmaker.state.exploiters import ExploiterState
 
 MIX = {"league": {"snapshots": 3.0, "self": 1.0, "based": 1.0}, "bots": {"based": 1.0}}
 
@@ -139,3 +142,26 @@ def test_configured_shares_hold_what_is_empty_too():
     found = configured_shares(pool, "league")
     assert found == {"snapshots": 0.375, "clone": 0.125, "reference": 0.5}
     assert configured_shares(pool, "old") == {}
+
+
+def test_only_a_category_with_a_share_of_the_nash_mixture_is_drawn_by_it():
+    """An exploiter must beat each of its victims, whatever their shares are."""
+    mixes = {"league": dict.fromkeys(("snapshots", "exploiters", "based", "self", "victims"), 1.0)}
+    data = {"learner": "main", "number": 1, "player": "main", "role": "main_exploiter"}
+    data |= {"victims": ["main@1", "other@1"], "since_step": 0, "parent": ""}
+    begun = Event(position=1, at=0.0, kind="generation", text="", data_json=json.dumps(data))
+    pool = Pool(
+        MatchmakerSettings(mixes=mixes, within_snapshots="nash"),
+        LEAGUE["main"],
+        LEAGUE,
+        tables(),
+        ExploiterState([begun]),
+        Analysis(shares={"main@1": 1.0, "hunter@1": 0.0}),
+    )
+    assert {one.category: one.rule for one in slices_of(pool, "league")} == {
+        "snapshots": "nash",
+        "exploiters": "pfsp_hard",
+        "based": "pfsp_hard",
+        "self": "pfsp_hard",
+        "victims": "pfsp_hard",
+    }

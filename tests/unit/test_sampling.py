@@ -26,6 +26,7 @@ from matchmaker.sampling.mixes import (
     weights_of,
 )
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.analysis import Analysis
 
 MAIN = Player(name="main", game="brawl", kind=PlayerKind.LIVE)
 MIX = {"snapshots": 7.0, "constant": 0.5, "based": 1.5, "random": 1.0}
@@ -35,7 +36,8 @@ def candidates(*rows):
     """Of (wins, draws, losses, predicted, quality)."""
     names = tuple(f"p{place}" for place in range(len(rows)))
     wins, draws, losses, predicted, quality = np.array(rows, np.float64).reshape(-1, 5).T
-    return Candidates(names, wins + draws + losses, wins + draws / 2, predicted, quality)
+    points = wins + draws / 2
+    return Candidates(names, wins + draws + losses, points, predicted, quality, quality / 2)
 
 
 def pool(train, clean, **wanted):
@@ -80,9 +82,17 @@ def test_rules_by_age_and_quality():
     assert weights_of("recent", candidates(*[(0, 0, 0, 0.5, 0.4)] * 5)).tolist() == [1.0] * 5
     two = candidates((0, 0, 0, 0.5, 0.44), (0, 0, 0, 0.5, 0.01))
     assert weights_of("quality", two).tolist() == [0.44, 0.01]
+    assert weights_of("nash", two).tolist() == [0.22, 0.005]
     assert weights_of("uniform", two).tolist() == [1.0, 1.0]
     with pytest.raises(ValueError, match="'best'"):
         weights_of("best", two)
+
+
+def test_who_had_no_clean_match_yet_has_the_mean_share_of_the_nash_mixture():
+    analysis = Analysis(shares={"main@1": 0.75, "main@2": 0.0, "other@1": 0.25, "other@2": 0.0})
+    league = replace(pool(RatingTable(), RatingTable()), analysis=analysis)
+    found = candidates_of([snapshot(name) for name in ("main@1", "main@2", "main@3")], league)
+    assert found.nash_N.tolist() == [0.75, 0.0, 0.25]
 
 
 def test_vanishing_weights_mean_uniform():

@@ -228,8 +228,8 @@ def _why(record: MatchRecord) -> Block:
     parts: list[Text] = [facts(numbers)]
     if rows:
         parts.append(table(("it might have been", "weight#"), rows))
-    rule = f"Drawn by {why.get('rule') or 'chance'}."
-    return section("Why this match", *parts, words=rule, half=True)
+    rule = why.get("rules", {}).get(category) or why.get("rule") or "chance"
+    return section("Why this match", *parts, words=f"Drawn by {rule}.", half=True)
 
 
 def _stats(
