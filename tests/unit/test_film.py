@@ -176,6 +176,16 @@ def test_a_name_stays_text_where_it_looks_like_a_blank_of_the_page(
     assert "<title>{{data}}{{player}} against " in page
 
 
+def test_a_gif_has_nearly_the_colours_of_the_picture(replay: Replay, tmp_path: Path) -> None:
+    path, cut = tmp_path / "x.gif", Cut(start=1.0, stop=2.0)
+    write_film(path, replay, cut=cut, fps=10, width=480)
+    write_film(tmp_path / "x.png", replay, cut=cut, fps=10, width=480)
+    with Image.open(path) as gif, Image.open(tmp_path / "x.png") as whole:
+        first, true = (np.asarray(one.convert("RGB"), float) for one in (gif, whole))
+    assert np.abs(first - true).mean() < 2.5, "the sky's gradient has no bands"
+    assert np.abs(first - true).max() < 60, "small bright things keep their colours"
+
+
 def test_a_gif_moves_at_its_pace(replay: Replay, tmp_path: Path) -> None:
     path = tmp_path / "x.gif"
     write_film(path, replay, cut=Cut(start=0, stop=1), fps=10, width=160)

@@ -27,7 +27,7 @@ from league.replay import Playback, Replay
 from league.runs.files import write_whole
 from league.views.film.clip import ROUNDING, Clip, Cut
 
-GIF_COLOURS = 128
+GIF_COLOURS = 256
 NARROWEST = 240
 """Smallest width, in pixels, to which a GIF is reduced. In a narrower picture, text is unreadable.
 """
@@ -179,13 +179,14 @@ def _write_gif(
 
 def _common_palette(images: list[Image.Image]) -> Image.Image:
     """Returns a palette for the whole film, from a sample of its pictures. A common palette keeps
-    colours from flickering.
+    colours from flickering. Maximum coverage finds the few pixels of bright colours, and k-means
+    moves the other colours to where the pixels are, such as the sky's gradient.
     """
     some = images[:: max(1, len(images) // 12)][:12]
     sheet = Image.new("RGB", (some[0].width, some[0].height * len(some)))
     for number, image in enumerate(some):
         sheet.paste(image, (0, number * image.height))
-    return sheet.quantize(GIF_COLOURS, method=Image.Quantize.MAXCOVERAGE)
+    return sheet.quantize(GIF_COLOURS, method=Image.Quantize.MAXCOVERAGE, kmeans=1)
 
 
 def _write_png(path: Path, clips: Sequence[Clip], width: int, height: int) -> None:
