@@ -20,7 +20,7 @@ from league.console.options import (
     RunDir,
     check_png,
 )
-from league.console.output import print_table, say
+from league.console.output import print_table, progress, say
 from league.contest.command import LeagueCommand, LeagueContext
 from league.contest.league import League
 from league.errors import InvalidInput, NotFound
@@ -208,7 +208,10 @@ def film(
     league = League(run_dir=run_dir)
     out = out or league.folder() / "film.html"
     most = most_megabytes * 1e6
-    matches = film_run(out, league, seconds=seconds, fps=fps, width=width, most_bytes=most)
+    with progress() as show:
+        matches = film_run(
+            out, league, seconds=seconds, fps=fps, width=width, most_bytes=most, show=show
+        )
     counted = "1 match" if matches == 1 else f"{matches} matches"
     say(f"{out}: {counted}, {out.stat().st_size / 1000:,.0f} kB")
 

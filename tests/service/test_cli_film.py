@@ -174,3 +174,15 @@ def test_without_replays_or_ffmpeg_a_sentence_says_what_to_do(
     capsys.readouterr()
     assert main(words) == 2
     assert str(run) in capsys.readouterr().err
+
+
+def test_a_terminal_sees_how_far_the_film_is(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for name in ("x.html", "x.gif"):
+        words = ["film", "--run-dir", str(run), "--out", str(tmp_path / name), "--width", "160"]
+        assert main(words) == 0
+        said = capsys.readouterr().err
+        numbers = re.findall(r"match (\d+) of (\d+)", said)
+        assert [int(number) for number, _ in numbers] == list(range(1, int(numbers[0][1]) + 1))

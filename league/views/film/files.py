@@ -28,6 +28,8 @@ from league.runs.files import write_whole
 from league.views.film.clip import ROUNDING, Clip, Cut
 
 GIF_COLOURS = 256
+Show = Callable[[str], None]
+"""Shows a line of progress."""
 NARROWEST = 240
 """Smallest width, in pixels, to which a GIF is reduced. In a narrower picture, text is unreadable.
 """
@@ -66,7 +68,12 @@ def write_film(
 
 
 def write_clips(
-    path: Path, clips: Sequence[Clip], title: str, width: int, most_bytes: float = math.inf
+    path: Path,
+    clips: Sequence[Clip],
+    title: str,
+    width: int,
+    most_bytes: float = math.inf,
+    show: Show = lambda text: None,
 ) -> None:
     """Writes a film of several clips as .html, .gif or .mp4.
 
@@ -76,6 +83,7 @@ def write_clips(
         title: the title of the page, if the file is .html.
         width: width in pixels. The ratio is 16 to 9.
         most_bytes: largest size of a .gif. Its pictures are made smaller until it fits.
+        show: shows a line of progress.
 
     Raises:
         InvalidInput: the width is impossible, a package is missing, or a .gif does not fit into
@@ -85,11 +93,11 @@ def write_clips(
     height = round(width * 9 / 16)
     check_size(width, height)
     if path.suffix.lower() == ".gif":
-        _write_gif(path, clips, width, height, most_bytes)
+        _write_gif(path, clips, width, height, most_bytes, show)
     elif path.suffix.lower() == ".mp4":
-        _write_mp4(path, clips, width, height)
+        _write_mp4(path, clips, width, height, show)
     else:
-        fps, parts = clips[0].fps, [_part(clip) for clip in clips]
+        fps, parts = clips[0].fps, [_part(clip) for clip in _counted(clips, show)]
         film = {"size": [round(HEIGHT * width / height), HEIGHT], "fps": fps, "parts": parts}
         film["seconds"] = sum(sum(part["shown"]) for part in parts) / fps
         heading = html.escape(title)
@@ -108,8 +116,16 @@ def usual_shape(path: Path, endings: Collection[str]) -> tuple[int, float]:
     return (480, 12) if suffix == ".gif" else (1280, 30)
 
 
-def _pixels(clips: Sequence[Clip], width: int, height: int) -> Iterator[NDArray[np.uint8]]:
-    for clip in clips:
+def _counted(clips: Sequence[Clip], show: Show) -> Iterator[Clip]:
+    for number, clip in enumerate(clips, 1):
+        show(f"drawing match {number} of {len(clips)}")
+        yield clip
+
+
+def _pixels(
+    clips: Sequence[Clip], width: int, height: int, show: Show = lambda text: None
+) -> Iterator[NDArray[np.uint8]]:
+    for clip in _counted(clips, show):
         painter = Painter(width, height, clip.replay.names)
         for frame, words, count in clip.pictures():
             painter.see(frame, **words)
@@ -119,11 +135,13 @@ def _pixels(clips: Sequence[Clip], width: int, height: int) -> Iterator[NDArray[
                     yield image
 
 
-def _write_mp4(path: Path, clips: Sequence[Clip], width: int, height: int) -> None:
+def _write_mp4(
+    path: Path, clips: Sequence[Clip], width: int, height: int, show: Show = lambda text: None
+) -> None:
     ffmpeg = _video_writer()
     # The codec halves the resolution of colours, so both sides must be even.
     width, height = width + width % 2, height + height % 2
-    images = _pixels(clips, width, height)
+    images = _pixels(clips, width, height, show)
     first = next(images)
     draft = path.with_name(f".{path.stem}.draft{path.suffix}")
     try:
@@ -153,10 +171,16 @@ def _video_writer() -> ModuleType:
 
 
 def _write_gif(
-    path: Path, clips: Sequence[Clip], width: int, height: int, most_bytes: float = math.inf
+    path: Path,
+    clips: Sequence[Clip],
+    width: int,
+    height: int,
+    most_bytes: float = math.inf,
+    show: Show = lambda text: None,
 ) -> None:
     while True:
-        images = [Image.fromarray(pixels) for pixels in _pixels(clips, width, height)]
+        images = [Image.fromarray(pixels) for pixels in _pixels(clips, width, height, show)]
+        show(f"choosing colours for {len(images):,} pictures")
         palette = _common_palette(images)
         first, *others = [
             image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images

@@ -26,7 +26,7 @@ from league.stats.ratings.elo import HALF_WIDTH, PER_POINT, elo
 from league.status import LeagueStatus
 from league.views.facts import LeagueFacts
 from league.views.film.clip import VERDICT_SECONDS, Clip, Cut
-from league.views.film.files import usual_shape, write_clips
+from league.views.film.files import Show, usual_shape, write_clips
 
 ENDINGS = (".html", ".gif", ".mp4")
 TITLE_SECONDS, NUMBERS_SECONDS, END_SECONDS = 3.0, 2.5, 4.0
@@ -108,6 +108,7 @@ def film_run(
     fps: float | None = None,
     width: int | None = None,
     most_bytes: float = math.inf,
+    show: Show = lambda text: None,
 ) -> int:
     """Writes a film of a run's training.
 
@@ -122,6 +123,7 @@ def film_run(
         fps: pictures per second.
         width: width in pixels.
         most_bytes: largest size of a .gif. Its pictures are made smaller until it fits.
+        show: shows a line of progress.
 
     Returns:
         The number of matches.
@@ -147,6 +149,7 @@ def film_run(
             },
         )
     room = seconds - TITLE_SECONDS - END_SECONDS
+    show("choosing matches")
     most = max(1, round(room / (NUMBERS_SECONDS + PLAYED_SECONDS + VERDICT_SECONDS)))
     chosen = list(_chosen(league, facts, kept, most, faults))
     if faults:
@@ -171,7 +174,7 @@ def film_run(
     clips[0].opening = [(facts.title, TITLE_SECONDS), *clips[0].opening]
     clips[-1].closing = [(end, END_SECONDS)]
     width = usual_width if width is None else width
-    write_clips(path, clips, facts.title[0], width, most_bytes)
+    write_clips(path, clips, facts.title[0], width, most_bytes, show)
     return len(clips)
 
 
