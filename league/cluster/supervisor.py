@@ -99,7 +99,8 @@ class Supervisor:
             has_finished=self._has_trained,
         )
         leading = topology.mains[0] if topology.mains else ""
-        saved = folder.path.glob(f"{leading}/checkpoints/step_{'[0-9]' * 12}.pt")
+        learner = folder.path / (leading or "none")  # a league may wait for its first learner
+        saved = (learner / "checkpoints").glob(f"step_{'[0-9]' * 12}.pt")
         self._reader = LeagueReader(
             topology.addresses[MATCHMAKER],
             topology.addresses.get(EVALUATOR),

@@ -17,6 +17,8 @@ __all__ = ["operator", "plain", "print_pairs", "print_table", "share", "when"]
 
 SECONDS_APART = 10.0
 """Seconds between two lines of progress if they go to a file or another program."""
+LEAST_FOLDED = 20
+"""Smallest width of a column that takes several lines, with its padding and border."""
 
 
 def is_terminal() -> bool:
@@ -85,16 +87,16 @@ def print_table(
 ) -> None:
     """Prints a table. Without a terminal, headings and values are separated by tabs.
 
-    On a narrow terminal, some columns are left out, and the caption names them. The first column
-    always stays.
+    On a narrow terminal, the columns in `spared` are left out, and the caption names them. If that
+    is not enough, the widest column of words takes several lines. If even that is not enough,
+    further columns are left out, from right to left. The first column always stays.
 
     Args:
         title: title of the table on a terminal.
         columns: headings. A ``#`` at the end marks numbers, which a terminal aligns to the right.
         rows: cells of each row.
         caption: text below the table on a terminal.
-        spared: columns to leave out first on a narrow terminal, in this order. The others follow
-            from right to left.
+        spared: columns to leave out first on a narrow terminal, in this order.
     """
     heads, spared = (one.split() if isinstance(one, str) else one for one in (columns, spared))
     names = [plain(head.rstrip("#")) for head in heads]
@@ -110,8 +112,14 @@ def print_table(
         name: max(map(len, cells)) + 3
         for name, *cells in ((line[0], *line) for line in zip(names, *lines, strict=True))
     }
+    room, folded = get_terminal_size().columns - 1, ""
+    words = [name for head, name in zip(heads, names, strict=True) if not head.endswith("#")][1:]
     for name in (*spared, *names[:0:-1]):
-        if sum(widths.values()) + 1 <= get_terminal_size().columns:
+        excess = sum(widths.values()) - room
+        widest = max((one for one in words if one in widths), key=widths.__getitem__, default="")
+        if excess > 0 and name not in spared and widest and widths[widest] - excess >= LEAST_FOLDED:
+            folded = widest
+        if excess <= 0 or folded:
             break
         widths.pop(name, None)
     if gone := [name for name in names if name not in widths]:
@@ -126,7 +134,7 @@ def print_table(
     for head, name in zip(heads, names, strict=True):
         if name in widths:
             side = "right" if head.endswith("#") else "left"
-            table.add_column(Words(name), justify=side, no_wrap=True)
+            table.add_column(Words(name), justify=side, no_wrap=name != folded, overflow="fold")
     for line in lines:
         pairs = zip(names, line, strict=True)
         table.add_row(*(Words(cell) for name, cell in pairs if name in widths))

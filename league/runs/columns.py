@@ -51,8 +51,8 @@ STRATEGY: Final = {
     "kinds each have two matches with a full history",
     "attention_entropy": "entropy of the latent's attention over past entries, nats, mean over "
     "heads",
-    "attention_entropy_share": "the same over its largest possible value: 1 means that all entries "
-    "get equal weight",
+    "attention_entropy_share": "`attention_entropy` divided by its largest possible value: 1 means "
+    "that all entries get equal weight",
     "attention_age_frames": "mean age of the entries attended to, in frames",
     "context_entropy_share": "attention_entropy_share of the second attention, whose query comes "
     "from the agent's own observation",

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from league.errors import ConfigError, DeviceError
 
-_GPU_DEVICES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-"""Device files of NVIDIA's, AMD's and Windows' drivers."""
+_GPU_DEVICES = ("nvidia*", "nvhost*", "kfd", "dxg")
+"""Device files in /dev of NVIDIA's, AMD's and Windows' drivers."""
 
 
 def cores() -> int:
@@ -163,4 +163,6 @@ def missing_gpu(gpu: int, names: str = "") -> DeviceError:
 
 def has_no_gpu() -> bool:
     """Returns whether this machine has no GPU that torch could use, without loading torch."""
-    return sys.platform == "linux" and not any(map(os.path.exists, _GPU_DEVICES))
+    return sys.platform == "linux" and not any(
+        any(Path("/dev").glob(pattern)) for pattern in _GPU_DEVICES
+    )

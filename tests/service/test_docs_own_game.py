@@ -75,7 +75,7 @@ def test_every_block_is_of_a_kind_that_is_run_here() -> None:
     assert kinds == {"file python", "run python", "run console", " sh", "entry point toml"}
     known = ("bin/start-league ", "PYTHONPATH=tests/contract:. .venv/bin/python -m pytest ")
     assert all(line.startswith(known) for line in LINES)
-    assert (len(FILES), len(SCRIPTS), len(TRAININGS)) == (4, 2, 3)
+    assert (len(FILES), len(SCRIPTS), len(TRAININGS)) == (4, 2, 4)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=["pettingzoo", "register"])

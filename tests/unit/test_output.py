@@ -54,6 +54,19 @@ def test_a_narrow_terminal_leaves_columns_out_and_cuts_no_cell(
     assert "too wide here: x, z" in caption
 
 
+def test_the_widest_column_of_words_takes_several_lines_on_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    note = "word " * 20
+    print_table("Folded", ["name", "note", "count#"], [("main@500", note, "12345")])
+    printed = capsys.readouterr().out
+    assert printed.count("word") == 20
+    assert "12345" in printed
+    assert "too wide" not in printed
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.0, ""), (1.0, "1970-01-01 00:00:01+00:00"), (1.8e12, "1.8e+12 s"), (1e300, "1e+300 s")],
