@@ -16,6 +16,11 @@ def test_heartbeats_come_while_a_match_waits_for_the_compiler() -> None:
     beaten, sent = threading.Event(), list[dict[str, Any]]()
 
     class Arena:
+        loading = asyncio.Lock()
+
+        def settings(self) -> Any:
+            return SimpleNamespace(spec=lambda: SimpleNamespace(action_size=2))
+
         def begin(self, names: tuple[str, str], *, is_rated: bool) -> None:
             heard = beaten.wait(20.0)  # only without a heartbeat does this take its time
             raise Unavailable("heard" if heard else "silent")
@@ -30,6 +35,10 @@ def test_heartbeats_come_while_a_match_waits_for_the_compiler() -> None:
         async def accept(self) -> None: ...
 
         async def close(self) -> None: ...
+
+        async def receive_text(self) -> str:
+            await asyncio.Event().wait()  # the browser stays, and says nothing
+            return ""
 
         async def send_json(self, message: dict[str, Any]) -> None:
             sent.append(message)
