@@ -798,6 +798,9 @@ def test_operators_ask_for_evaluations(
         )
     form.locator("[name=player]").fill("nobody")
     form.locator("[name=opponents]").fill("random")
+    client.request_evaluation("main@1000", ["constant"], 8, by="another")
+    page.wait_for_selector('tr:has-text("constant"):has-text("another")')
+    assert form.locator("[name=player]").input_value() == "nobody", "the table alone is drawn again"
     form.locator("button").click()
     page.wait_for_selector('[role="status"]:has-text("nobody")')
     (run / "logs").mkdir(exist_ok=True)

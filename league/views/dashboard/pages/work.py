@@ -52,9 +52,12 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         section(
             "Evaluations",
             ask,
+            words="The evaluator plays clean matches of a player against the opponents you name.",
+        ),
+        section(  # drawn again at each refresh, which a form must not be
+            "Requested evaluations",
             table(("number", "state", "player", "won–drawn–lost", "done#", "asked by", "at"),
                   [_row(report, source.scores(report)) for report in reports[:ROWS]]),
-            words="The evaluator plays clean matches of a player against the opponents you name.",
         ),
         section(
             "Exploit",
