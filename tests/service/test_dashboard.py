@@ -345,6 +345,19 @@ def test_the_front_page_says_who_leads_and_shows_a_live_match_and_highlights(
     page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
 
 
+def test_a_live_match_that_cant_be_shown_says_only_why(tab: Page, address: str) -> None:
+    assert tab.context.browser is not None
+    page = new_tab(tab.context.browser)
+    page.clock.install()
+    page.route("**/film/*", lambda route: route.fulfill(status=404, body="gone"))
+    page.goto(address)
+    said = page.locator('[data-live] [role="status"]:has-text("can\'t be shown")')
+    said.wait_for()
+    page.clock.fast_forward(10_000)
+    assert said.inner_text() == "The match can't be shown: gone"
+    page.context.close()
+
+
 def test_a_replay_plays_and_can_be_stepped_and_sought(page: Page, address: str) -> None:
     page.goto(f"{address}/matches?player=main@2000&opponent=based")
     page.click("text=▶ replay")
@@ -511,9 +524,9 @@ def test_a_click_asks_for_one_match_and_another_gives_it_up(tab: Page, address: 
     box = page.locator('[data-play] [role="status"]:has-text("Loading the players")').bounding_box()
     assert box is not None
     assert 0 < box["y"] < box["y"] + box["height"] < 768, "in the picture, and on the screen"
-    assert not page.query_selector("text=compiled once")
+    assert not page.query_selector("text=compiles the game")
     page.clock.fast_forward(10_000)
-    page.wait_for_selector('[data-play] [role="status"]:has-text("compiled once")')
+    page.wait_for_selector('[data-play] [role="status"]:has-text("compiles the game")')
     for _ in range(6):
         page.keyboard.press("Space")  # jumps, and does not press the button again
     page.click(".levels button:has-text('Easy')")

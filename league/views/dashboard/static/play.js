@@ -35,7 +35,7 @@ function startMatch(root, asked, wins = [0, 0]) {
   state.textContent = "";
   choices.replaceChildren();
   choices.dataset.shown = "";
-  wait(find("count"), "Loading the players …");
+  load(find("count"), "Loading the players …");
   root.scrollIntoView({ block: "start" });
 
   function send() {
@@ -82,7 +82,7 @@ function startMatch(root, asked, wins = [0, 0]) {
     return button;
   }
   function count(word) {
-    wait(find("count"), "");
+    say(find("count"), "");
     find("count").textContent = word;
     if (word === "Go!") setTimeout(() => !signal.aborted && count(""), GO_MS);
   }

@@ -36,16 +36,21 @@ new MutationObserver(() => {
   document.querySelectorAll("[data-film]:not([data-started])").forEach(startViewer);
 }).observe(document.documentElement, { childList: true, subtree: true });
 
-/** Says over a picture what it waits for, and after a while why this takes long. "" ends it. */
-function wait(place, words) {
+/** Says something over a picture. "" ends it. */
+function say(place, words) {
   clearTimeout(place.later);
   place.toggleAttribute("data-wait", words !== "");
   place.textContent = words;
-  if (words) place.later = setTimeout(() => place.append(COMPILES), LONG_MS);
+}
+
+/** Says over a picture what is being loaded, and after a while what may take long. */
+function load(place, words) {
+  say(place, words);
+  place.later = setTimeout(() => place.append(COMPILES), LONG_MS);
 }
 
 const LONG_MS = 4000;
-const COMPILES = " The game is compiled once on each machine, which takes a minute or two.";
+const COMPILES = " The first match on a machine compiles the game, which takes a minute or two.";
 
 /* The end of the newest live match, again and again: every element with data-live is filled. */
 
@@ -89,10 +94,10 @@ async function startLive(root) {
     try {
       const newest = await (await fetch("live")).json();
       const isNew = newest.match && newest.match !== match;
-      if (isNew && match === null) wait(place, "Loading the match …");
+      if (isNew && match === null) load(place, "Loading the match …");
       const answer = isNew ? await fetch("film/" + encodeURIComponent(newest.match)) : null;
       if (isNew) match = newest.match;
-      if (isNew) wait(place, answer.ok ? "" : "The match can't be shown: " + (await answer.text()));
+      if (isNew) say(place, answer.ok ? "" : "The match can't be shown: " + (await answer.text()));
       if (isNew && answer.ok) {
         const clock = new Date(1000 * newest.at).toLocaleTimeString();
         find("state").textContent = `${newest.names.join(" against ")}, ended ${clock}`;
