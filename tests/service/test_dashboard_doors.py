@@ -110,7 +110,10 @@ def test_a_slow_page_is_waited_for_and_a_failure_keeps_the_menu(finished: Path) 
         ):
             assert visitor.get("/leaderboard").status_code == 200
             for path, status, link in (("/matches", 500, "leaderboard"), ("/no/page", 404, "../")):
-                answer = visitor.get(path)
+                plain = visitor.get(path)  # as a script asks
+                assert plain.status_code == status
+                assert plain.headers["content-type"].startswith("text/plain")
+                answer = visitor.get(path, headers={"accept": "text/html,*/*;q=0.8"})
                 assert answer.status_code == status
                 assert f'<a href="{link}' in answer.text
                 assert "response_timeout" not in answer.text

@@ -124,9 +124,13 @@ def serve(source: Source, access: Access, listening: socket.socket) -> None:
 
 
 def _failed(source: Source, status: int, words: str) -> Callable[[Request, Exception], Response]:
-    """Returns a handler of requests that fail. It answers with a page that has the menu."""
+    """Returns a handler of requests that fail. It answers with a page that has the menu, or with
+    plain text if the request does not ask for a page, as those of scripts don't.
+    """
 
     def handle(request: Request, error: Exception) -> Response:
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse(words, status)
         body = Markup('<div class="content">{}</div>').format(section(f"Error {status}", words))
         menu = _header(source, "", "../" * (request.scope["path"].count("/") - 1))
         return HTMLResponse(f"{_FAILURE_HEAD}{menu}{body}", status)

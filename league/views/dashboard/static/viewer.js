@@ -55,6 +55,7 @@ const COMPILES = " The first match on a machine compiles the game, which takes a
 /* The end of the newest live match, again and again: every element with data-live is filled. */
 
 const LIVE_SECONDS = 25, ASK_MS = 3000;
+const FINAL = [404, 422];  // answers that stay the same: the match has no film
 
 async function startLive(root) {
   root.dataset.started = "yes";
@@ -96,13 +97,16 @@ async function startLive(root) {
       const isNew = newest.match && newest.match !== match;
       if (isNew && match === null) load(place, "Loading the match …");
       const answer = isNew ? await fetch("film/" + encodeURIComponent(newest.match)) : null;
-      if (isNew) match = newest.match;
-      if (isNew) say(place, answer.ok ? "" : "The match can't be shown: " + (await answer.text()));
       if (isNew && answer.ok) {
-        const clock = new Date(1000 * newest.at).toLocaleTimeString();
+        const film = await answer.json(), clock = new Date(1000 * newest.at).toLocaleTimeString();
+        match = newest.match;
+        say(place, "");
         find("state").textContent = `${newest.names.join(" against ")}, ended ${clock}`;
         find("replay").href = "match?match=" + encodeURIComponent(match);
-        await play(await answer.json());
+        await play(film);
+      } else if (isNew) {
+        if (FINAL.includes(answer.status)) match = newest.match;  // else it is asked for again
+        say(place, "The match can't be shown: " + (await answer.text()));
       }
     } catch {}  // the dashboard does not answer: the page says so elsewhere
     await new Promise((resolve) => setTimeout(resolve, ASK_MS));
