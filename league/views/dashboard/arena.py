@@ -47,6 +47,8 @@ heartbeats counts as hanging.
 """
 MOST = 4
 """Largest number of matches at the same time, because each match takes a part of a core."""
+MOST_WAITING = 8
+"""Largest number of browsers that wait while another match loads."""
 PRIVATE = {"card"}
 """Fields of a seat that a card game hides from the other player."""
 _log = logging.getLogger(__name__)
@@ -58,6 +60,7 @@ class Arena:
     Attributes:
         loading: held while a match loads. The others wait, so that requests of browsers that have
             left meanwhile never begin, and do not count among the `MOST` matches.
+        waiting: what listens to the browsers that wait for it, done if the browser has left.
     """
 
     def __init__(self, source: Source) -> None:
@@ -65,6 +68,7 @@ class Arena:
         self._lock = threading.Lock()  # never held during a call of the matchmaker
         self._running = 0
         self.loading = asyncio.Lock()
+        self.waiting = set[asyncio.Task[None]]()
         self._asking = threading.Lock()
         self._incarnation: Incarnation | None = None
         self._frames = 0  # frames of all rated matches; leases stay valid while this number rises

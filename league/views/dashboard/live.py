@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import numpy as np
 from fastapi import WebSocket, WebSocketDisconnect
 
-from league.errors import LeagueError
+from league.errors import LeagueError, Refused
 from league.games.drawing import drawable, still_part, verdict
 from league.security.roles import AccessRole
-from league.views.dashboard.arena import BEAT_SECONDS, Arena, LiveMatch
+from league.views.dashboard.arena import BEAT_SECONDS, MOST_WAITING, Arena, LiveMatch
 
 CHOICE_SECONDS = 0.6
 """Time between two choices of other players, so that people can see each choice."""
@@ -76,24 +76,26 @@ async def play(socket: WebSocket, arena: Arena) -> None:
     may_rate = socket.state.role >= AccessRole.WORKER
     wants_rating = asked.get("rated") == "yes"
     names = asked.get("first", ""), asked.get("second", "")
-    is_rated, begin = wants_rating and may_rate, arena.begin
-    # A first match may wait for the compiler, and a worker without heartbeats counts as hanging.
-    beats = asyncio.create_task(_beat(lambda: arena.beat(0)))
+    is_rated = wants_rating and may_rate
+    listener: asyncio.Task[None] | None = None
+    match: LiveMatch | None = None
     try:
         spec = await asyncio.to_thread(lambda: arena.settings().spec())
         person = Player(spec.action_size)
         listener = asyncio.create_task(_listen(socket, person))
-        async with arena.loading:
+        async with _turn(arena, listener):
             if listener.done():  # the browser has left, or its page has asked for another match
                 return
-            match = await asyncio.to_thread(begin, names, is_rated=is_rated)
+            match = await _begin(arena, names, is_rated=is_rated)
     except LeagueError as error:
         with suppress(WebSocketDisconnect):
             await socket.send_json({"problem": str(error)})
             await socket.close()
         return
     finally:
-        beats.cancel()
+        if match is None and listener is not None:
+            listener.cancel()
+            await asyncio.gather(listener, return_exceptions=True)
     if wants_rating and not may_rate and match.person is not None:
         match.verdict = "It is not rated: your token only reads."
     run = asyncio.create_task(_run(socket, match, person))
@@ -105,6 +107,33 @@ async def play(socket: WebSocket, arena: Arena) -> None:
             task.cancel()
         await asyncio.gather(listener, run, beats, return_exceptions=True)
         await asyncio.to_thread(match.close)
+
+
+@asynccontextmanager
+async def _turn(arena: Arena, listener: asyncio.Task[None]) -> AsyncIterator[None]:
+    """Waits until no other match loads. Raises `Refused` if too many browsers wait already."""
+    if sum(not one.done() for one in arena.waiting) >= MOST_WAITING:
+        raise Refused(f"{MOST_WAITING} matches wait to be loaded already: try again in a minute.")
+    arena.waiting.add(listener)
+    try:
+        await arena.loading.acquire()
+    finally:
+        arena.waiting.discard(listener)
+    try:
+        yield
+    finally:
+        arena.loading.release()
+
+
+async def _begin(arena: Arena, names: tuple[str, str], *, is_rated: bool) -> LiveMatch:
+    """Begins a match, with heartbeats meanwhile. A first match may wait for the compiler, and a
+    worker without heartbeats counts as hanging.
+    """
+    beats = asyncio.create_task(_beat(lambda: arena.beat(0)))
+    try:
+        return await asyncio.to_thread(arena.begin, names, is_rated=is_rated)
+    finally:
+        beats.cancel()
 
 
 async def _beat(beat: Callable[[], None]) -> None:
