@@ -98,6 +98,7 @@ def test_a_slow_page_is_waited_for_and_a_failure_keeps_the_menu(finished: Path) 
     hasty = (
         "import runpy, sys; from nicegui import page; sys.argv = sys.argv[3:]; "
         "page.page.__init__.__kwdefaults__['response_timeout'] = 0.0; "
+        "from league.views.dashboard import app; app.FIRST_SECONDS = 600.0; "  # /matches must fail
         "runpy.run_module('league', run_name='__main__', alter_sys=True)"
     )
     (finished / "replays").mkdir(exist_ok=True)
