@@ -393,6 +393,7 @@ def test_a_film_and_its_charts_show_the_same_moment(page: Page, address: str) ->
     page.click("text=▶ replay")
     seek = '[data-film] [data-part="seek"]'
     page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
+    page.wait_for_selector("text=Value estimates")  # a chart that arrives could take the click
     chart = page.locator(".timed:has(svg path)").first
     box = chart.bounding_box()
     assert box is not None

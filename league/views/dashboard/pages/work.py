@@ -43,7 +43,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         button="Exploit",
     )
     job = source.exploiting
-    state = f"{job.what} is being trained." if job.is_running() else "None is being trained."
+    state = f"{job.what} is being trained." if job.is_running() else "No exploiter is being trained."
     lines = job.last_lines()
     shown = Markup('<pre tabindex="0" aria-label="its output">{}</pre>').format(joined(lines, "\n"))
     return [
@@ -62,11 +62,10 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         section(
             "Exploit",
             exploit,
-            Markup("<p>{}</p>").format(state),
-            shown if lines else "",
             words="An exploiter is trained against the player on this machine, which takes minutes "
             "of one core; how much it wins says how exploitable the player is at least.",
         ),
+        section("Exploiter in training", Markup("<p>{}</p>").format(state), shown if lines else ""),
     ]  # fmt: skip
 
 
