@@ -137,6 +137,7 @@ def test_a_tournament_file_ends_in_py(weights: Path, tmp_path: Path, capsys: Cap
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_an_agent_of_older_rules_is_exported_with_a_warning(
     weights: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -176,6 +176,7 @@ def test_without_replays_or_ffmpeg_a_sentence_says_what_to_do(
     assert str(run) in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_terminal_sees_how_far_the_film_is(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,6 +94,7 @@ def test_the_known_structure_is_found_and_written(
     assert sum(player["cluster_weight"] for player in told["players"]) == pytest.approx(5)
 
 
+@pytest.mark.long
 def test_a_file_that_can_not_be_written_is_named(address: str, capsys: Capture) -> None:
     assert main(["structure", "--address", address, "--json", "absent/a.json"]) == 2
     assert "absent/a.json" in capsys.readouterr().err

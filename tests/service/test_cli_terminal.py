@@ -63,6 +63,7 @@ def test_tables_are_drawn_for_a_person(served_run: Path) -> None:
     assert re.search(r"main@2000 │ +│ +\d+% │", plain(text)), "a matrix: nobody meets himself"
 
 
+@pytest.mark.long
 def test_the_doctor_breaks_its_lines_between_words() -> None:
     small = [
         word
@@ -94,6 +95,7 @@ def test_a_narrow_terminal_shows_match_ids_that_can_be_copied(tmp_path: Path) ->
     assert "…" not in plain(text).partition("└")[0]
 
 
+@pytest.mark.long
 def test_a_comparison_tells_its_progress_in_a_line() -> None:
     players = ("always-paper", "always-rock", "--game", "matrix:rps")
     status, text = on_terminal("compare", *players, columns=80)

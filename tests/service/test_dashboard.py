@@ -49,6 +49,7 @@ PAGES = (
     *("/", "/leaderboard", "/curves", "/payoffs", "/lineage", "/matches", "/mix", "/play", "/work"),
     *("/player?name=main@2000", "/compare?first=main@2000&second=based"),
 )
+QUICK = ("/", "/leaderboard", "/play", "/work")  # forms, tables, films: the rest takes a minute
 COLOUR = "button => getComputedStyle(button).backgroundColor"
 BOXES = """parts => parts.map(part => part.getBoundingClientRect())
     .map(box => [box.left, box.top, box.right, box.bottom])"""
@@ -173,7 +174,10 @@ def page(tab: Page, address: str) -> Iterator[Page]:
     assert not wrong
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(
+    "path",
+    [path if path in QUICK else pytest.param(path, marks=pytest.mark.long) for path in PAGES],
+)
 def test_every_page_shows_the_league_and_reads_well(page: Page, address: str, path: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 

@@ -206,6 +206,7 @@ def test_matches_give_way_at_once_unless_that_starves_them(
     assert list(dict.fromkeys(policies)) == expected
 
 
+@pytest.mark.long
 def test_what_is_left_of_the_budget_goes_to_pairs_of_its_choice(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:

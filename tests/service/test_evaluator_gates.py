@@ -152,6 +152,7 @@ def test_a_candidate_whose_weights_are_gone_is_given_up(
     assert digest[:12] in client.gates()[0].reason
 
 
+@pytest.mark.long
 def test_an_evaluator_that_stops_in_a_gate_continues_where_the_log_is(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:

@@ -269,6 +269,7 @@ MOST = {
 KILLS = int(os.environ.get("KUMITE_KILLS", len(MOMENTS)))
 FEW = 768, "forkserver"
 MANY = 2048 + 256 * KILLS, "spawn"
+LONG = pytest.mark.long
 SLOW = [pytest.mark.slow, pytest.mark.timeout(600 + 60 * KILLS)]
 
 
@@ -277,7 +278,7 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(600 + 60 * KILLS)]
     ("game", "kills", "steps", "context"),
     [
         ("keys", (("in a checkpoint's file", 3), ("in an update", 22)), *FEW),
-        ("choices", (("after a reference", 2), ("in a rollout", 37)), *FEW),
+        pytest.param("choices", (("after a reference", 2), ("in a rollout", 37)), *FEW, marks=LONG),
         pytest.param("keys", random_kills(KILLS, 1), *MANY, marks=SLOW),
         pytest.param("choices", random_kills(KILLS, 2), *MANY, marks=SLOW),
     ],

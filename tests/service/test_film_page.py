@@ -48,6 +48,7 @@ def screenshot(page: Path, frame: int, out: Path, folder: Path) -> np.ndarray:
         return np.asarray(image.convert("RGB")).astype(float)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_the_page_looks_like_the_png(tmp_path: Path) -> None:
     fight = str(tmp_path / "x.replay")

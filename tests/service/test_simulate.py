@@ -92,6 +92,7 @@ def test_every_match_is_accounted_for(elo):
     store.close()
 
 
+@pytest.mark.long
 def test_rock_paper_scissors_gives_f_var_its_shares(tmp_path):
     """Against those it beats at .9, .5 and .1 a learner plays .09 : .25 : .09."""
     settings = {"within_snapshots": "pfsp_var"}
@@ -106,6 +107,7 @@ def test_rock_paper_scissors_gives_f_var_its_shares(tmp_path):
         assert (row["realised"] > 0.38) == (group == camp)
 
 
+@pytest.mark.long
 def test_rock_paper_scissors_gives_each_group_a_third_of_the_nash_mixture(tmp_path):
     report = simulate(tmp_path, "rps", players=20, matches=2500, within_snapshots="nash")
     assert follows(report)

@@ -63,6 +63,7 @@ def test_the_installed_package_trains_and_answers(kumite: Path, tmp_path: Path) 
     assert "--replays" in run(str(kumite), "learner", "clone", "--help", cwd=tmp_path)
 
 
+@pytest.mark.long
 def test_the_wheel_has_the_figures_of_the_moves(kumite: Path, tmp_path: Path) -> None:
     code = "from league.games.brawl.moves import all_moves; print(len(all_moves()))"
     assert run(str(kumite.with_name("python")), "-c", code, cwd=tmp_path) == "33\n"

@@ -126,6 +126,7 @@ def test_the_kiter_hits_and_keeps_away_in_between() -> None:
     assert np.mean(apart[True]) > 1.2 * np.mean(apart[False])
 
 
+@pytest.mark.long
 def test_the_aerial_one_is_in_the_air(table: BotTable) -> None:
     name, air, next_best = best(table.figure("air_frames"))
     assert name == "aerial"

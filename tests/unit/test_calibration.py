@@ -18,6 +18,7 @@ def test_intervals_of_the_fit_hold(study):
     assert study.misfits[0] == pytest.approx(1.0, abs=0.15)
 
 
+@pytest.mark.long
 def test_predictions_come_true_by_the_measured_link_and_sigma_is_no_interval(study):
     assert study.worst() < 0.04
     assert study.worst("plain") > study.worst()

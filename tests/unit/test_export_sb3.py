@@ -75,6 +75,7 @@ def test_memory_and_episode_starts_matter_to_what_was_compared() -> None:
         assert not np.array_equal(greedy_actions(agent(name), never), wanted)
 
 
+@pytest.mark.long
 def test_the_zip_says_what_it_is_plays_alone_and_weights_lie_in_it_unpickled(
     played: Path,
 ) -> None:

@@ -70,6 +70,7 @@ def test_ranks_share_weights_and_numbers_and_play_different_matches(reports):
     assert not torch.equal(one["keys"], other["keys"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rank", [0, 1])
 def test_resumed_ranks_equal_ranks_that_never_stopped(reports, rank):
     report = reports[1][rank]
