@@ -13,6 +13,7 @@ from pathlib import Path
 
 from league.errors import LeagueError
 from league.runs.settings import SHARED
+from league.runs.store import Store
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
@@ -71,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             read_only=options.read_only,
             at=options.at,
             new_epoch=options.new_epoch,
+            store=Store(address) if (address := sections["cluster"]["store"]) else None,
             sections={name: sections[name] for name in SHARED if name in sections},
         )
         gc.freeze()  # a full collection over a loaded league would stall all calls for 100 ms
