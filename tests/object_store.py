@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import socket
 import urllib.request
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 SECRET = "a-secret-that-nobody-prints"
+logging.getLogger("werkzeug").setLevel(logging.WARNING)
 _numbers = itertools.count(1)
 
 

@@ -69,12 +69,15 @@ class SessionParts:
     reset: bool
 
 
-def checkpoints_of(run_dir: Path, folder: Path) -> CheckpointFolder:
+def checkpoints_of(
+    run_dir: Path, folder: Path, should_stop: Callable[[], bool] = lambda: False
+) -> CheckpointFolder:
     """Returns the checkpoints in a folder of a run, and in the run's store if it has one."""
     store = store_of(run_dir)
     if store is None:
         return CheckpointFolder(folder)
-    return StoredCheckpoints(folder, store, folder.relative_to(run_dir).as_posix())
+    place = folder.relative_to(run_dir).as_posix()
+    return StoredCheckpoints(folder, store, place, should_stop=should_stop)
 
 
 def build_parts(
@@ -109,7 +112,7 @@ def build_parts(
     group, blobs = RankGroup(), blobs_of(run_dir, client)
     folder = run_dir / f"learner-{name}"
     home = folder if generation is None else folder / f"generation-{generation.number}"
-    checkpoints = checkpoints_of(run_dir, home / "checkpoints")
+    checkpoints = checkpoints_of(run_dir, home / "checkpoints", should_stop)
     game = make_game(settings)
     if isinstance(game, HostedGame):
         game.host.should_stop, game.host.wait_seconds = should_stop, WORKER_WAIT_SECONDS

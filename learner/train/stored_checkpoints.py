@@ -9,16 +9,21 @@ import hashlib
 import logging
 import re
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
-from league.errors import DataCorrupt, LeagueError, NotFound
+from league.errors import DataCorrupt, LeagueError, NotFound, Unavailable
 from league.rpc.channel import Reminders
 from league.runs.store import Store
 from learner.train.checkpoint import KEEP, CheckpointFolder, Values
 
 RETRY_SECONDS = 5.0
+WAIT_SECONDS = 600.0
 CLOSE_SECONDS = 20.0
 """At its end, a learner waits this long for the upload of its last checkpoint."""
+T = TypeVar("T")
 _NAME = re.compile(r"(step_\d{12})\.([0-9a-f]{64})\.pt")
 log = logging.getLogger(__name__)
 
@@ -34,11 +39,19 @@ class StoredCheckpoints(CheckpointFolder):
         store: the league's store.
         place: the folder in the store.
         keep: number of checkpoints to keep.
+        should_stop: if it returns True, `read_newest` no longer waits for the store.
     """
 
-    def __init__(self, folder: Path, store: Store, place: str, keep: int = KEEP) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store: Store,
+        place: str,
+        keep: int = KEEP,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         super().__init__(folder, keep)
-        self._store, self._place = store, place
+        self._store, self._place, self._should_stop = store, place, should_stop
         self._stored: dict[Path, str] = {}  # names of the checkpoints in the store, by local path
         self._due: Path | None = None
         self._unfit_names = set[str]()
@@ -47,7 +60,8 @@ class StoredCheckpoints(CheckpointFolder):
         self._remind = Reminders(log.warning)
 
     def candidates(self) -> list[Path]:
-        self._stored = {self.folder / f"{step}.pt": name for step, name in self._names()}
+        names = self._patiently(self._names)
+        self._stored = {self.folder / f"{step}.pt": name for step, name in names}
         return sorted({*self.files(), *self._stored}, reverse=True)
 
     def read(self, path: Path) -> Values:
@@ -56,7 +70,8 @@ class StoredCheckpoints(CheckpointFolder):
             self.folder.mkdir(parents=True, exist_ok=True)
             log.info("fetching the checkpoint %s from the store", path.name)
             try:
-                self._store.download(name, name.split(".")[-2], path)
+                digest = name.split(".")[-2]
+                self._patiently(lambda: self._store.download(name, digest, path))
             except NotFound as error:  # another process has just removed it
                 raise DataCorrupt(str(error)) from None
         return super().read(path)
@@ -86,6 +101,20 @@ class StoredCheckpoints(CheckpointFolder):
         with contextlib.suppress(LeagueError):
             for _, name in self._names():
                 self._store.delete(name)
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Repeats a call while the store can't be reached, because a learner that began without its
+        checkpoint would lose it. Gives up after `WAIT_SECONDS`.
+        """
+        ends = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                return call()
+            except Unavailable as error:
+                if self._should_stop() or time.monotonic() > ends:
+                    raise
+                self._remind(f"waiting for the checkpoints: {error}")
+                time.sleep(1.0)
 
     def _names(self) -> list[tuple[str, str]]:
         """Lists the checkpoints in the store, the oldest first: name of the file, full name."""
@@ -118,9 +147,9 @@ class StoredCheckpoints(CheckpointFolder):
         mine = f"{self._place}/{path.stem}.{digest}.pt"
         self._store.create(mine, path)
         names, unfit = self._names(), set(self._unfit_names)
-        same = {name for step, name in names if step == path.stem and name != mine}
-        for name in same | unfit | {name for _, name in names[: -self.keep]}:
-            if name != mine:
-                self._store.delete(name)
+        gone = unfit | {name for step, name in names if step == path.stem} - {mine}
+        kept = [name for _, name in names if name not in gone]
+        for name in (*gone, *kept[: -self.keep]):
+            self._store.delete(name)
         with self._lock:
             self._unfit_names -= unfit

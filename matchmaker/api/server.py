@@ -123,8 +123,7 @@ class MatchmakerServer:
                 if new_epoch:
                     change_rules(self.league)
                 if store is not None:
-                    with self.store.read() as reader:
-                        store.claim(f"league {reader.meta('seed')}")
+                    self._claim(store)
             self._opened = opened.pop_all()
         self.service = MatchmakerService(
             self.league, Path(db).parent / "blobs", sections, read_only=read_only, store=store
@@ -183,6 +182,15 @@ class MatchmakerServer:
         frame.start()
         for thread in self._threads:
             thread.start()
+
+    def _claim(self, store: Store) -> None:
+        """Takes a store for this league, once, so that later starts don't need the store."""
+        with self.store.read() as reader:
+            seed, claimed = reader.meta("seed"), reader.meta("store")
+        if claimed != store.address:
+            store.claim(f"league {seed}")
+            with self.store.write() as tx:
+                tx.set_meta("store", store.address)
 
     def _check_whole(self) -> None:
         """Checks all pages and rows of the log. A damaged log raises `DataCorrupt`."""
