@@ -94,7 +94,7 @@ def test_a_generation_that_is_cleared_leaves_nothing(machine: Machine, store: St
 
 
 def test_a_store_that_is_away_for_a_while_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(stored_checkpoints, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr("league.runs.store.AWAY_SECONDS", 0.05)
@@ -104,6 +104,7 @@ def test_a_store_that_is_away_for_a_while_loses_nothing(
         server.stop()
         for step in (10, 20):  # training goes on
             here.write(step, {"step": step})
+        wait_for(lambda: caplog.records)  # an attempt has failed
         server.start()
         wait_for(lambda: steps_in(store)[-1:] == [20])
         assert StoredCheckpoints(tmp_path / "b", store, PLACE).read_newest() is not None
