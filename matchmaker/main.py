@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         is_new = not options.db.exists()
         sections = resolve_run(None, options.preset, options.config, default=None)
-        operations = sections.of(OperationsSettings)
+        operations, address = sections.of(OperationsSettings), sections["cluster"]["store"]
         if options.metrics_port:
             changed = {"metrics_port": options.metrics_port}
             operations = operations.model_copy(update=changed)
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             read_only=options.read_only,
             at=options.at,
             new_epoch=options.new_epoch,
-            store=Store(address) if (address := sections["cluster"]["store"]) else None,
+            store=Store(address, is_owner=True) if address and not options.read_only else None,
             sections={name: sections[name] for name in SHARED if name in sections},
         )
         gc.freeze()  # a full collection over a loaded league would stall all calls for 100 ms

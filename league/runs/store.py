@@ -62,12 +62,14 @@ class Store:
 
     Args:
         address: the store, as `[cluster] store` has it.
+        is_owner: whether the caller will claim the store, so that a folder may be new.
 
     Raises:
-        ConfigError: the address can't be used, or the package obstore is missing.
+        ConfigError: the address can't be used, this machine does not see the folder, or the package
+            obstore is missing.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, is_owner: bool = False) -> None:
         self.address = checked_address(address).rstrip("/")
         self.folder = Path(unquote(urlsplit(address).path)) if address[:5] == "file:" else None
         self._away_until = 0.0
@@ -80,8 +82,13 @@ class Store:
             ) from None
         self._api: Any = obstore
         if self.folder is not None:
-            with self._guarded():
-                self._objects: Any = LocalStore(self.folder, mkdir=True)
+            if not is_owner and not self._sees_folder():
+                raise ConfigError(
+                    f"{socket.gethostname()} does not see the league's folder {self.folder}: mount "
+                    "it there, or give cluster.store an address that all machines reach (s3://…)"
+                )
+            with self._guarded(CLAIM):
+                self._objects: Any = LocalStore(self.folder, mkdir=is_owner)
             return
         # the options below would hide these variables from obstore
         is_plain = any(os.environ.get(name, "").lower() in ("1", "true") for name in _PLAIN)
@@ -197,10 +204,12 @@ class Store:
             raise DataCorrupt(f"{self.address}/{name} is damaged (its sha256 is {actual})")
 
     @contextmanager
-    def _guarded(self, name: str = "") -> Iterator[None]:
+    def _guarded(self, name: str) -> Iterator[None]:
         """Turns the errors of obstore into the league's."""
         if time.monotonic() < self._away_until:
             raise self._unavailable("not tried again yet")
+        if name != CLAIM and not self._sees_folder():
+            raise self._unavailable("the folder is not mounted")  # else files would hide below it
         errors = self._api.exceptions
         try:
             yield
@@ -209,6 +218,9 @@ class Store:
         except (errors.BaseError, OSError) as error:
             self._away_until = time.monotonic() + AWAY_SECONDS
             raise self._unavailable(type(error).__name__) from None
+
+    def _sees_folder(self) -> bool:
+        return self.folder is None or (self.folder / CLAIM).is_file()
 
     def _unavailable(self, reason: str) -> Unavailable:
         return Unavailable(
@@ -223,11 +235,7 @@ def blob_name(digest: str, kind: BlobKind) -> str:
 
 
 def store_of(run_dir: Path) -> Store | None:
-    """Returns the store that a run's config.toml names, or None.
-
-    Raises:
-        ConfigError: the settings can't be used, or this machine does not see the folder.
-    """
+    """Returns the store that a run's config.toml names, or None. Raises the errors of `Store`."""
     config = run_dir / "config.toml"
     if not config.is_file():
         return None
@@ -235,12 +243,4 @@ def store_of(run_dir: Path) -> Store | None:
     below = load_preset(content.extends) if content.extends else {}
     section = {**below.get("cluster", {}), **content.sections.get("cluster", {})}
     address = section.get("store", "")
-    if not address:
-        return None
-    store = Store(str(address))
-    if store.folder is not None and not (store.folder / CLAIM).is_file():
-        raise ConfigError(
-            f"{socket.gethostname()} does not see the league's folder {store.folder}: mount it "
-            "there, or give cluster.store an address that all machines reach (s3://…)"
-        )
-    return store
+    return Store(str(address)) if address else None

@@ -23,6 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from league.players import Book
+from matchmaker import limits
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate import simulation as simulated
 from matchmaker.simulate.simulation import DirectClient, Plan, Simulation
@@ -55,7 +56,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4, help="batches that each learner plays")
     parser.add_argument("--reads", type=int, default=5, help="calls of each kind that reads")
     parser.add_argument("--turn", type=float, default=1.0, help="seconds that a batch takes")
+    parser.add_argument(
+        "--draw-share", type=float, default=limits.DRAW_SHARE, help="limit of draw tables, in cores"
+    )
     args = parser.parse_args()
+    limits.DRAW_SHARE = args.draw_share
     simulated.TURN_SECONDS = args.turn
     plan = Plan(
         players=args.snapshots + args.learners + 3,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from object_store import ObjectStore, object_store
 
-from league.errors import DataCorrupt, InvalidName, LeagueError, NotFound
+from league.errors import DataCorrupt, InvalidName, LeagueError, NotFound, Unavailable
 from league.rpc.blobs import RemoteBlobs
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder, BlobKind
@@ -184,7 +184,18 @@ class OfAStore(OfALeague):
 class TestCommonFolder(OfAStore):
     @pytest.fixture(autouse=True)
     def _store(self, tmp_path: Path) -> None:
-        type(self).store = Store(f"file://{tmp_path}/a common folder")
+        type(self).store = store = Store(f"file://{tmp_path}/a common folder", is_owner=True)
+        store.claim("mine")
+
+    def test_a_folder_that_is_no_longer_mounted_is_not_made(
+        self, blobs: BlobFolder, tmp_path: Path
+    ) -> None:
+        store = self.store
+        assert store is not None
+        (tmp_path / "a common folder").rename(tmp_path / "elsewhere")
+        with pytest.raises(Unavailable):
+            store.create("replays/a", b"content")
+        assert not (tmp_path / "a common folder").exists()
 
 
 class TestS3(OfAStore):

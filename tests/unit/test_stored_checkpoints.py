@@ -20,7 +20,9 @@ Machine = Callable[[str], StoredCheckpoints]
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(f"file://{tmp_path}/store")
+    store = Store(f"file://{tmp_path}/store", is_owner=True)
+    store.claim("a league")
+    return store
 
 
 @pytest.fixture
