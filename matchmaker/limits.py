@@ -12,9 +12,15 @@ MAX_OPEN_LEASES = 65_536
 """Most leases that a worker may hold. The limit stops a worker that asks for matches and never
 reports."""
 DRAW_SECONDS = 0.5
-"""Seconds for which a draw table is reused after new results, because computing a table for 2,000
-players takes 5 ms.
+"""Least number of seconds for which a draw table is reused after new results."""
+DRAW_PLAYER_SECONDS = 2.5e-6
+"""Processor time of a draw table for each player of the league."""
+DRAW_SHARE = 0.1
+"""Share of a core that may be spent on draw tables. In a league with many learners and players, a
+table is therefore reused for longer.
 """
+LONGEST_DRAW_SECONDS = 600.0
+"""Longest time for which a draw table is reused after new results."""
 CALL_THREADS = 64
 """Number of threads that answer synchronous calls."""
 TRANSFER_SECONDS = 600.0

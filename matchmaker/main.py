@@ -13,6 +13,7 @@ from pathlib import Path
 
 from league.errors import LeagueError
 from league.runs.settings import SHARED
+from league.runs.store import Store
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         is_new = not options.db.exists()
         sections = resolve_run(None, options.preset, options.config, default=None)
-        operations = sections.of(OperationsSettings)
+        operations, address = sections.of(OperationsSettings), sections["cluster"]["store"]
         if options.metrics_port:
             changed = {"metrics_port": options.metrics_port}
             operations = operations.model_copy(update=changed)
@@ -71,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             read_only=options.read_only,
             at=options.at,
             new_epoch=options.new_epoch,
+            store=Store(address, is_owner=True) if address and not options.read_only else None,
             sections={name: sections[name] for name in SHARED if name in sections},
         )
         gc.freeze()  # a full collection over a loaded league would stall all calls for 100 ms

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +20,7 @@ from evaluator.clean.arena import Arena, Weights
 from evaluator.clean.plan import ALLOCATED, Batch, Entry, Facts, Plan, next_work
 from evaluator.clean.replays import Recorder
 from evaluator.clean.table import write_table
+from evaluator.clean.uploads import ReplayUploads
 from evaluator.clean.work import BatchWork, GateWork, Work
 from evaluator.settings import EvaluatorSettings
 from league.agent.rivals import RivalSeats
@@ -41,6 +42,7 @@ from league.replay import Recipe
 from league.rpc.blobs import blobs_of
 from league.rpc.channel import Reminders
 from league.rpc.client import MatchmakerClient
+from league.runs.store import store_of
 from league.service.pace import Pace
 from league.service.priority import seconds_without_core, step_back
 from league.status import CORE_WAIT, MOST_CORE_WAIT
@@ -148,6 +150,8 @@ class Evaluator:
         self._replays, self._recipe = run_dir / "replays", recipe
         blobs = blobs_of(run_dir, client)
         self._weights, self._rivals = Weights(blobs, game.spec), RivalSeats(blobs)
+        store = store_of(run_dir)
+        self._uploads = ReplayUploads(self._replays, store).running() if store else nullcontext()
         self._table = run_dir / "evaluator" / "evaluation_results.csv"
         self._table_written_at, self._unwritten = time.monotonic(), True
         self._remind = Reminders(_log.error)
@@ -196,7 +200,7 @@ class Evaluator:
         Raises:
             Fenced: another evaluator of this name has started later and taken over.
         """
-        with self._heartbeats(), closing(self._rivals):
+        with self._heartbeats(), closing(self._rivals), self._uploads:
             try:
                 while not self.stop.is_set():
                     self._stall.moved()

@@ -72,6 +72,7 @@ def _checked(address: str, sent: Tables, assignments: Sequence[str]) -> Sections
                 "runs code of this machine: if you trust it, name the game here too, by --set "
                 "game.name=NAME (KUMITE_GAME__NAME) and its options in the same way"
             )
+    tables["cluster"] = {"store": _own_store(address, tables, assignments)}
     tables.get("learner", {}).pop("wandb", None)  # it would write to this user's account
     tables.get("evaluator", {}).pop("device", None)
     try:
@@ -80,3 +81,21 @@ def _checked(address: str, sent: Tables, assignments: Sequence[str]) -> Sections
         raise ConfigError(
             f"the settings of {address} can't be used here: {error} (are both of the same version?)"
         ) from None
+
+
+def _own_store(address: str, sent: Tables, assignments: Sequence[str]) -> str:
+    """Returns the object store that this machine names, because a league must not choose where
+    files are written here. Without a store, everything goes over the matchmaker.
+
+    Raises:
+        ConfigError: it is not the league's store.
+    """
+    named = [one for one in assignments if one.lstrip().startswith("cluster.")]
+    own = str(resolve(assignments=named)["cluster"]["store"])
+    league = sent.get("cluster", {}).get("store", "")
+    if own and own != league:
+        raise ConfigError(
+            f"cluster.store is {own} here, and {str(league)[:200] or 'no store'} in the league of "
+            f"{address}: name the same, or none"
+        )
+    return own

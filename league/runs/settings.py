@@ -9,8 +9,8 @@ from pydantic import Field, field_validator, model_validator
 
 from league.settings.base import Settings
 
-SHARED = ("agent", "curriculum", "evaluator", "exploiter", "game", "learner", "matchmaker",
-          "regularisation")  # fmt: skip
+SHARED = ("agent", "cluster", "curriculum", "evaluator", "exploiter", "game", "learner",
+          "matchmaker", "regularisation")  # fmt: skip
 """Sections that learners and evaluators on other machines take from the league. The other sections
 are about a machine's own processes, ports and certificates.
 """

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import re
+import shutil
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -53,6 +54,21 @@ class CheckpointFolder:
         if not self.folder.is_dir():
             return []
         return sorted((f for f in self.folder.iterdir() if _FILE.fullmatch(f.name)), reverse=True)
+
+    def candidates(self) -> list[Path]:
+        """Lists the checkpoints that `read` can read, newest first."""
+        return self.files()
+
+    def read(self, path: Path) -> Values:
+        """Reads one of `candidates`. Raises the errors of `read_checkpoint`."""
+        return read_checkpoint(path)
+
+    def clear(self) -> None:
+        """Removes all checkpoints."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Ends the work on checkpoints."""
 
     def write(self, step: int, values: Values) -> Path:
         """Writes a checkpoint. A crash at any moment leaves the older checkpoints intact.
@@ -107,9 +123,9 @@ class CheckpointFolder:
         Raises:
             VersionMismatch: another version of this program wrote it.
         """
-        for path in self.files():
+        for path in self.candidates():
             try:
-                values = read_checkpoint(path)
+                values = self.read(path)
             except VersionMismatch:
                 raise
             except DataCorrupt as error:

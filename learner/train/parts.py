@@ -17,6 +17,7 @@ from league.games.hosted import WORKER_WAIT_SECONDS, HostedGame
 from league.players import Player
 from league.rpc.blobs import blobs_of
 from league.rpc.client import MatchmakerClient
+from league.runs.store import store_of
 from league.stages import Place
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.league_ppo import LeaguePPO
@@ -34,6 +35,7 @@ from learner.train.join import (
 )
 from learner.train.metrics import Reporter
 from learner.train.snapshots import SnapshotPublisher
+from learner.train.stored_checkpoints import StoredCheckpoints
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +67,17 @@ class SessionParts:
     reporter: Reporter
     over: bool
     reset: bool
+
+
+def checkpoints_of(
+    run_dir: Path, folder: Path, should_stop: Callable[[], bool] = lambda: False
+) -> CheckpointFolder:
+    """Returns the checkpoints in a folder of a run, and in the run's store if it has one."""
+    store = store_of(run_dir)
+    if store is None:
+        return CheckpointFolder(folder)
+    place = folder.relative_to(run_dir).as_posix()
+    return StoredCheckpoints(folder, store, place, should_stop=should_stop)
 
 
 def build_parts(
@@ -99,7 +112,7 @@ def build_parts(
     group, blobs = RankGroup(), blobs_of(run_dir, client)
     folder = run_dir / f"learner-{name}"
     home = folder if generation is None else folder / f"generation-{generation.number}"
-    checkpoints = CheckpointFolder(home / "checkpoints")
+    checkpoints = checkpoints_of(run_dir, home / "checkpoints", should_stop)
     game = make_game(settings)
     if isinstance(game, HostedGame):
         game.host.should_stop, game.host.wait_seconds = should_stop, WORKER_WAIT_SECONDS

@@ -92,6 +92,7 @@ class Session:
                 model.logger.close()
             finally:
                 self.broker.close()
+                self.parts.checkpoints.close()
 
     # -- between updates ------------------------------------------------------------------------
 

@@ -111,13 +111,17 @@ def _draw_table(
     table's number in the log.
 
     Computing a table takes milliseconds, so the last table is reused. A new result makes a table
-    outdated after `limits.DRAW_SECONDS`, and any other new event makes it outdated at once.
+    outdated after `limits.DRAW_SECONDS`, and any other new event makes it outdated at once. If
+    tables are so expensive that they last longer, new and retired players wait, too.
     """
     view, now = league.view, league.clock.now()
     last = view.draws.get((learner.name, mix))
-    if last is not None and last.event_position >= view.other_position:
-        is_new = 0.0 <= now - last.at < limits.DRAW_SECONDS
-        if is_new or last.event_position == view.event_position:
+    if last is not None:
+        is_new = 0.0 <= now - last.at < last.lasts
+        is_slow = is_new and last.lasts > limits.DRAW_SECONDS
+        changed_at = view.urgent_position if is_slow else view.other_position
+        is_same = last.event_position == view.event_position
+        if last.event_position >= changed_at and (is_new or is_same):
             return last.number, last.table
     table = draw_table(
         league.sampling,
@@ -130,9 +134,19 @@ def _draw_table(
         view.steering.changes.get(mix),
     )
     number = league.add_draw(tx, table.body_json, _stream(league.seed).seed)
-    drawn_from = KnownDraw(number, table, view.event_position, now)
+    drawn_from = KnownDraw(number, table, view.event_position, now, _lasts(league, now))
     tx.after_commit(lambda: view.draws.update({(learner.name, mix): drawn_from}))
     return number, table
+
+
+def _lasts(league: League, now: float) -> float:
+    """Returns for how many seconds a draw table may be reused, so that all learners' tables
+    together take at most `limits.DRAW_SHARE` of a core.
+    """
+    draws, longest = league.view.draws.values(), limits.LONGEST_DRAW_SECONDS
+    in_use = 1 + sum(now - draw.at < longest for draw in draws)
+    seconds = in_use * len(league.view.players) * limits.DRAW_PLAYER_SECONDS
+    return min(longest, max(limits.DRAW_SECONDS, seconds / limits.DRAW_SHARE))
 
 
 def acquire_pairings(

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from league.errors import Busy, DataCorrupt, InvalidInput, NotFound, Refused
+from league.errors import Busy, DataCorrupt, InvalidInput, NotFound, Refused, Unavailable
 from league.ids import checked_digest
 from league.rpc.convert import from_enum
 from league.runs.blobs import (
@@ -30,6 +30,7 @@ from league.runs.blobs import (
     read_header,
 )
 from league.runs.files import open_file, whole_file
+from league.runs.store import Store
 from league.service.interceptor import CALLER
 from league.v1 import matchmaker_pb2 as m
 from matchmaker import limits
@@ -45,10 +46,14 @@ class Blobs:
         league: the league, whose log counts the bytes that each token has uploaded.
         folder: the folder with the blobs.
         read_only: whether uploads are refused.
+        store: the league's store, which may have weights that the folder does not have yet.
     """
 
-    def __init__(self, league: League, folder: Path, *, read_only: bool) -> None:
+    def __init__(
+        self, league: League, folder: Path, *, read_only: bool, store: Store | None = None
+    ) -> None:
         self._league, self._folder, self._read_only = league, BlobFolder(folder), read_only
+        self._store = store
         self._arriving: Counter[str] = Counter()  # bytes of unfinished uploads by token
         for draft in () if read_only else folder.glob(".*"):
             with contextlib.suppress(OSError):
@@ -75,8 +80,12 @@ class Blobs:
             raise NotFound(_damaged(kind, digest))
 
     def _opened(self, kind: BlobKind, digest: str) -> BinaryIO:
+        folder = self._folder.of(kind)
+        if self._store is not None and not folder.has(digest):
+            with contextlib.suppress(NotFound, DataCorrupt, Unavailable):
+                folder.put(self._store.get_blob(digest, kind))
         try:
-            return open_file(self._folder.of(kind).path(digest), MOST_BYTES)
+            return open_file(folder.path(digest), MOST_BYTES)
         except FileNotFoundError:
             raise NotFound(
                 f"the league has no blob {digest}{kind.value}: check the digest and the kind"

@@ -14,6 +14,7 @@ from typing import Any
 
 from league.clock import Clock, ManualClock, SystemClock
 from league.errors import DataCorrupt, InvalidInput, LeagueError
+from league.runs.store import Store
 from league.security.settings import SecuritySettings, joined, reached_at
 from league.service.server import GrpcServer, check_port
 from league.service.settings import OperationsSettings
@@ -27,6 +28,7 @@ from matchmaker.acts.assign import expire
 from matchmaker.acts.fold import FoldKeeper
 from matchmaker.acts.rules import change_rules
 from matchmaker.acts.watch import Watch
+from matchmaker.api.mirror import Mirror
 from matchmaker.api.monitor import Monitor
 from matchmaker.api.service import MatchmakerService
 from matchmaker.settings import MatchmakerSettings
@@ -69,6 +71,7 @@ class MatchmakerServer:
         new_epoch: whether to begin new ratings if the version of the game's rules differs from the
             version in the log.
         sections: the run's settings for workers on other machines.
+        store: the league's object store, which must be new or the league's own.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class MatchmakerServer:
         at: str | None = None,
         new_epoch: bool = False,
         sections: Mapping[str, Any] | None = None,
+        store: Store | None = None,
     ) -> None:
         self._security = security or SecuritySettings()
         operations = operations or OperationsSettings()
@@ -118,10 +122,13 @@ class MatchmakerServer:
                 self.league.open(secrets.randbits(62) if seed is None else seed, new_epoch)
                 if new_epoch:
                     change_rules(self.league)
+                if store is not None:
+                    self._claim(store)
             self._opened = opened.pop_all()
         self.service = MatchmakerService(
-            self.league, Path(db).parent / "blobs", sections, read_only=read_only
+            self.league, Path(db).parent / "blobs", sections, read_only=read_only, store=store
         )
+        self._mirror = None if store is None else Mirror(self.league, Path(db).parent, store)
         self.monitor = Monitor(self.league, Path(db), operations, read_only=read_only)
         self._watch = Watch(self.league)
         self._folds = FoldKeeper(self.league, self.store.path)
@@ -130,7 +137,7 @@ class MatchmakerServer:
         if clock is None and not read_only:
             self._threads = [
                 threading.Thread(target=self._repeat, args=[work], name=work.__name__, daemon=True)
-                for work in (self.sweep, self.analyse, self.store_fold)
+                for work in (self.sweep, self.analyse, self.store_fold, self.copy_files)
             ]
         if not is_small:
             self._threads.append(threading.Thread(target=self.check_pages, daemon=True))
@@ -175,6 +182,15 @@ class MatchmakerServer:
         frame.start()
         for thread in self._threads:
             thread.start()
+
+    def _claim(self, store: Store) -> None:
+        """Takes a store for this league, once, so that later starts don't need the store."""
+        with self.store.read() as reader:
+            seed, claimed = reader.meta("seed"), reader.meta("store")
+        if claimed != store.address:
+            store.claim(f"league {seed}")
+            with self.store.write() as tx:
+                tx.set_meta("store", store.address)
 
     def _check_whole(self) -> None:
         """Checks all pages and rows of the log. A damaged log raises `DataCorrupt`."""
@@ -228,6 +244,11 @@ class MatchmakerServer:
         fold is due. Another process usually computes the fold.
         """
         self._folds.store()
+
+    def copy_files(self) -> None:
+        """Copies files between the run's folder and the league's object store, if it has one."""
+        if self._mirror is not None:
+            self._mirror.look()
 
     def _repeat(self, work: Callable[[], object]) -> None:
         while not self.service.stopping.wait(limits.SWEEP_SECONDS):

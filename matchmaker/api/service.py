@@ -35,6 +35,7 @@ from league.players import (
     Verdict,
 )
 from league.rpc.convert import encoded, from_enum, from_message, plain_names, to_message
+from league.runs.store import Store
 from league.security.roles import AccessRole
 from league.service.interceptor import CALLER
 from league.stages import Stage
@@ -210,11 +211,13 @@ class MatchmakerService(
         sections: Mapping[str, Any] | None = None,
         *,
         read_only: bool = False,
+        store: Store | None = None,
     ) -> None:
         self.league = league
         self.read_only = read_only
         self.stopping = threading.Event()
-        self._blobs, self._sections = Blobs(league, blobs, read_only=read_only), sections
+        self._blobs = Blobs(league, blobs, read_only=read_only, store=store)
+        self._sections = sections
 
     def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]

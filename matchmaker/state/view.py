@@ -34,16 +34,23 @@ EVENTS = (
 """Kinds of events that memory keeps, apart from the events that ratings depend on."""
 
 
+GROWTH = frozenset({"player_registered", "player_retired", "incarnation_opened"})
+"""Kinds of events that come all the time in a league with many learners. A draw table that is
+expensive to compute is reused after them.
+"""
+
+
 class KnownDraw(NamedTuple):
     """Keeps a table of draw probabilities with its number in the log. `at` is the time in Unix
-    seconds at which it was computed, and `event_position` is the position of the newest event at
-    that time.
+    seconds at which it was computed, `lasts` the number of seconds for which it may be reused, and
+    `event_position` the position of the newest event at that time.
     """
 
     number: int
     table: Any
     event_position: int
     at: float
+    lasts: float
 
 
 class LeagueView:
@@ -52,6 +59,8 @@ class LeagueView:
     Attributes:
         event_position: log position of the newest event.
         other_position: log position of the newest event other than a result.
+        urgent_position: log position of the newest event that makes all draw tables outdated at
+            once: neither a result nor one of `GROWTH`.
         durable_position: log position of the newest event that is on disk.
         stale: whether the state in memory lacks a commit.
     """
@@ -64,7 +73,8 @@ class LeagueView:
         self.fold = Fold()
         self.draws: dict[tuple[str, str], KnownDraw] = {}
         self.failed_in_a_row: dict[str, int] = {}  # by rival, since the matchmaker started
-        self.event_position = self.other_position = self.durable_position = self.ordinal = 0
+        self.event_position = self.other_position = self.urgent_position = 0
+        self.durable_position = self.ordinal = 0
         self._forget_events()
 
     def _forget_events(self) -> None:
@@ -123,7 +133,8 @@ class LeagueView:
             for event in reader.events_of(*EVENTS):
                 self._take(event)
             _, self.event_position, self.ordinal = reader.positions()
-            self.other_position = self.durable_position = self.event_position
+            self.other_position = self.urgent_position = self.event_position
+            self.durable_position = self.event_position
             self.draws.clear()
             self.stale = False
 
@@ -167,6 +178,8 @@ class LeagueView:
                 self.fold.books.apply(event)
             self._take(event)
             self.event_position = self.other_position = max(self.event_position, event.position)
+            if event.kind not in GROWTH:
+                self.urgent_position = self.event_position
 
     def _take(self, event: Event) -> None:
         if event.kind in EVALUATIONS:

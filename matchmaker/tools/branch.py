@@ -45,6 +45,11 @@ def branch(source: Path, target: Path, assignments: Sequence[str]) -> int:
             "a branch keeps the game and the agent of its run, because its checkpoint continues: "
             "for others start a new run (bin/start-league --from)"
         )
+    if sections["cluster"]["store"] and sections["cluster"] == saved["cluster"]:
+        raise InvalidInput(
+            f"a branch shares no store with its run: give it a prefix of its own, by --set "
+            f'cluster.store=ADDRESS, or "" for none (its run has {saved["cluster"]["store"]})'
+        )
     if target.exists():
         raise AlreadyExists(f"{target} is there already: name a new folder")
     target.mkdir(mode=0o700, parents=True)

@@ -18,7 +18,8 @@ from league.contest.command import LeagueCommand, LeagueContext
 from league.errors import InvalidInput
 from league.players import PlayerState
 from league.runs import finding
-from league.runs.blobs import BlobFolder
+from league.runs.blobs import BlobFolder, BlobKind
+from league.runs.store import blob_name, store_of
 
 app = typer.Typer(rich_help_panel=Heading.LOG, add_completion=False)
 RunArgument = Annotated[
@@ -161,6 +162,7 @@ def prune(
 
     folder = finding.named_run(run, run_dir)
     blobs, total = BlobFolder(folder / "blobs"), 0
+    object_store = store_of(folder) if remove else None
     database = finding.database_of(folder)
     with closing(SqliteStore(database, read_only=True)) as store, store.read() as reader:
         players = [player for player in unneeded(reader, folder) if blobs.has(player.digest)]
@@ -169,6 +171,8 @@ def prune(
         print(f"{player.name}\t{path}")
         total += path.stat().st_size
         if remove:
+            if object_store is not None:
+                object_store.delete(blob_name(player.digest, BlobKind.WEIGHTS))
             path.unlink()
     done = "removed" if remove else "can go: --remove removes them"
     print(f"weights of {len(players)} retired snapshots, {total / 1e6:.1f} MB, {done}")

@@ -223,6 +223,26 @@ def test_the_candidates_weights_follow_from_the_log(league):
     assert json.loads(again.body_json)["candidates"] == why["candidates"]
 
 
+def test_an_expensive_draw_table_lasts_while_the_league_grows(league, monkeypatch):
+    monkeypatch.setattr(limits, "DRAW_PLAYER_SECONDS", 0.1)
+    incarnation = league.open()
+
+    def table():
+        """The position in the log at which the table of the next draw was computed."""
+        (match,) = league.client.acquire_matches(incarnation, 1, "league")
+        return json.loads(league.client.match(match.match_id).why_json)["event_position"]
+
+    first = table()
+    league.client.register_players([snapshot(9000)])
+    league.client.open_incarnation("learner-other", "")
+    assert table() == first
+    league.clock.advance(limits.LONGEST_DRAW_SECONDS)
+    second = table()
+    assert second > first
+    league.client.quarantine("main@9000", "it is a test", "operator")
+    assert table() > second, "a player in quarantine is not drawn any more"
+
+
 def test_every_learner_has_its_own_shares(league):
     """The shares of mains come first, whichever learner reported last."""
     league.client.register_players([replace(live("hunter"), role=Role.MAIN_EXPLOITER)])
