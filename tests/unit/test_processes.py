@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from waiting import wait_for
 
-from league.cluster.processes import Process, ProcessGroup, ProcessSpec, RestartPolicy
+from league.cluster.engine import ProcessSpec
+from league.cluster.processes import Process, ProcessGroup, RestartPolicy
 from league.errors import ConfigError, DataCorrupt, Unavailable
 from league.views.facts import State
 
