@@ -14,6 +14,8 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from waiting import wait_for
+
 from league.service import die_with_parent
 
 NAMESPACE = "KUMITE_TEST_NAMESPACE"
@@ -79,24 +81,43 @@ class RayNodes:
             "RAY_ADDRESS": f"127.0.0.1:{_PORT}",
         }
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
+        self._started = 0
 
-    def start(self, name: str, *flags: str, cpus: int = 1) -> None:
-        """Starts a node. The first node is the head."""
-        number = len(self._nodes) + 1
+    def start(self, name: str, *, cpus: int = 1, label: str = "") -> None:
+        """Starts a node. The first node is the head. Does not wait."""
+        self._started += 1
         place = ["--address", f"127.0.0.1:{_PORT}"]
         if not self._nodes:
             place = ["--head", "--port", str(_PORT), "--include-dashboard=false"]
             place += ["--temp-dir", str(self._folder / "ray")]
         ray = [str(Path(sys.executable).with_name("ray")), "start", "--block", *place]
-        ray += ["--node-ip-address", f"127.0.0.{number}", "--num-cpus", str(cpus)]
-        ray += ["--object-store-memory", "80000000", "--labels", f"name={name}", *flags]
-        log = (self._folder / f"{name}.log").open("wb")
+        ray += ["--node-ip-address", f"127.0.0.{self._started}", "--num-cpus", str(cpus)]
+        ray += [
+            "--object-store-memory",
+            "80000000",
+            "--labels",
+            ",".join([f"name={name}", label]).strip(","),
+        ]
+        log = self._log(name).open("wb")
         environment = {
             key: value for key, value in self.environment.items() if key != "RAY_ADDRESS"
         }
         self._nodes[name] = subprocess.Popen(
             ray, stdout=log, stderr=log, env=environment, start_new_session=True
         )
+
+    def wait(self) -> None:
+        """Waits until all nodes run."""
+        for name in self._nodes:
+            wait_for(lambda name=name: "runtime started" in self._log(name).read_text())
+
+    def _log(self, name: str) -> Path:
+        return self._folder / f"{name}.log"
+
+    def of(self, pid: int) -> str:
+        """The name of the node that a process of Ray belongs to."""
+        names = {node.pid: name for name, node in self._nodes.items()}
+        return names[os.getsid(pid)]
 
     def kill(self, name: str) -> None:
         """Ends all processes of a node, at once."""

@@ -154,6 +154,7 @@ class Cluster:
             self.ray.shutdown()
             raise
         self.address = str(self.ray.util.get_node_ip_address())
+        self.node = str(self.ray.get_runtime_context().get_node_id())
 
     def __enter__(self) -> Cluster:
         return self

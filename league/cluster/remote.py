@@ -66,9 +66,13 @@ class RayEngine:
         self._keepers = dict[str, str]()
         self._refused = set[str]()
         self._is_local = False
+        own = [node.name for node in cluster.nodes() if node.id == cluster.node]
+        self._own = {NODE: own[0]} if own else {}
 
     def __call__(self, spec: ProcessSpec) -> Child:
-        return LocalChild(spec) if spec.place is None else RayChild(self, spec, spec.place)
+        if spec.place is None:
+            return LocalChild(spec, self._own)
+        return RayChild(self, spec, spec.place)
 
     def check(self, specs: Sequence[ProcessSpec], host: str) -> None:
         """Checks at the start of a league that the cluster's nodes can run its processes.

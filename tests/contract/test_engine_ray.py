@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from engine_contract import EngineContract
 from ray_nodes import RayNodes, can_enter, is_inside, run_inside
 
 from league.cluster.engine import Engine
-from league.errors import LeagueError
 from league.security.credentials import Credentials
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -35,6 +33,7 @@ def ray_engine(folder: Path) -> Engine:
 def nodes() -> Iterator[RayNodes]:
     with RayNodes() as nodes, pytest.MonkeyPatch.context() as patch:
         nodes.start("head", cpus=4)
+        nodes.wait()
         for name, value in nodes.environment.items():
             patch.setenv(name, value)
         yield nodes
@@ -42,11 +41,7 @@ def nodes() -> Iterator[RayNodes]:
 
 @pytest.fixture(scope="module")
 def shared(nodes: RayNodes, tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    while True:
-        try:
-            return ray_engine(tmp_path_factory.mktemp("run"))
-        except LeagueError:
-            time.sleep(0.5)
+    return ray_engine(tmp_path_factory.mktemp("run"))
 
 
 @inside

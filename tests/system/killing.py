@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ apart.
 STARTING_SECONDS = {"matchmaker": 1.0, "learner": 4.0, "evaluator": 3.0}
 """Without waiting until it is ready it lives at most so long: most such kills meet a start."""
 UNAWAITED = 0.25
+BOTS = ("constant", "random", "based")
 SETTINGS = """
 [game]
 match_seconds = 2
@@ -210,7 +211,10 @@ class Bystander:
     """A worker that is never killed, and remembers its opponents, and at which position each of its
     results was acknowledged. It wins every match."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(
+        self, address: str, game: str = "brawl", bots: Sequence[str] = BOTS, stat: str = "falls"
+    ) -> None:
+        self._game, self._bots, self._stat = game, bots, stat
         self.acknowledged: dict[str, int] = {}
         self.opponents: dict[str, str] = {}
         self.stopping = threading.Event()
@@ -235,17 +239,16 @@ class Bystander:
             self.error = error
 
     def _play(self, client: MatchmakerClient) -> None:
-        bots = [
-            Player(name=name, game="brawl", kind=PlayerKind.BOT)
-            for name in ("constant", "random", "based")
-        ]
-        mine = Player(name="bystander", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
+        bots = [Player(name=name, game=self._game, kind=PlayerKind.BOT) for name in self._bots]
+        mine = Player(name="bystander", game=self._game, kind=PlayerKind.LIVE, role=Role.MAIN)
         client.register_players([*bots, mine])
         incarnation = client.open_incarnation("bystander", mine.name).number
         while not self.stopping.wait(0.01):
             matches = client.acquire_matches(incarnation, 8, "league")
             self.opponents |= {match.match_id: match.opponent.name for match in matches}
-            verdicts, _ = client.report_results(incarnation, [won(match) for match in matches])
+            verdicts, _ = client.report_results(
+                incarnation, [won(match, self._stat) for match in matches]
+            )
             client.heartbeat(incarnation, len(self.acknowledged) + 8, 1, "league")
             for verdict in verdicts:
                 assert verdict.accepted, verdict
@@ -253,9 +256,14 @@ class Bystander:
                 self.acknowledged[verdict.match_id] = verdict.log_position
 
 
-def won(match: Assignment) -> MatchResult:
+def won(match: Assignment, stat: str) -> MatchResult:
     first, second = (
-        SeatResult(player=p.name, digest=p.digest, stats={"falls": 1.0}) for p in match.seats
+        SeatResult(
+            player=p.name,
+            digest=p.digest,
+            stats={stat: 1.0 if seat == match.learner_seat else -1.0},
+        )
+        for seat, p in enumerate(match.seats)
     )
     return MatchResult(
         match_id=match.match_id,
