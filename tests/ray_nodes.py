@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
@@ -83,8 +84,14 @@ class RayNodes:
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
         self._started = 0
 
-    def start(self, name: str, *, cpus: int = 1, label: str = "") -> None:
-        """Starts a node. The first node is the head. Does not wait."""
+    def start(
+        self, name: str, *, cpus: int = 1, label: str = "", hidden: Path | None = None
+    ) -> None:
+        """Starts a node. The first node is the head. Does not wait.
+
+        Args:
+            hidden: a folder that the node does not see.
+        """
         self._started += 1
         place = ["--address", f"127.0.0.1:{_PORT}"]
         if not self._nodes:
@@ -98,12 +105,20 @@ class RayNodes:
             "--labels",
             ",".join([f"name={name}", label]).strip(","),
         ]
+        if hidden is not None:
+            hide = f"mount -t tmpfs none {shlex.quote(str(hidden))}"
+            ray = ["unshare", "--mount", "sh", "-c", f'{hide} && exec "$@"', "sh", *ray]
         log = self._log(name).open("wb")
         environment = {
             key: value for key, value in self.environment.items() if key != "RAY_ADDRESS"
         }
         self._nodes[name] = subprocess.Popen(
-            ray, stdout=log, stderr=log, env=environment, start_new_session=True
+            ray,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+            cwd=self._folder,  # where workers without the run's folder keep their files
         )
 
     def wait(self) -> None:

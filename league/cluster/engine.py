@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +24,13 @@ from league.service import die_with_parent
 # Two threads on two busy cores made a learner fifty times slower, so each process computes with a
 # single thread. MALLOC_ARENA_MAX avoids glibc's heaps for other threads, which took 18 MB in all.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONUNBUFFERED": "1"}
+
+
+class EngineName(Enum):
+    """Lists the values of `--engine`."""
+
+    LOCAL = "local"
+    RAY = "ray"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,14 +16,13 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from league.cluster.engine import Engine, LocalChild
+from league.cluster.engine import Engine, EngineName, LocalChild
 from league.cluster.settings import ClusterSettings
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import DASHBOARD, Address, LearnerOptions, Topology, plan
@@ -64,13 +63,6 @@ if TYPE_CHECKING:  # only `--engine ray` loads Ray
 
 _HEADLINE_SECONDS = 60.0
 _LISTENING_SECONDS = 0.5  # between two checks of the dashboard's log
-
-
-class EngineName(Enum):
-    """Lists the values of `--engine`."""
-
-    LOCAL = "local"
-    RAY = "ray"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from ports import free_port
 from league.errors import LeagueError
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role, SeatResult
 from league.rpc.client import MatchmakerClient
+from league.security.credentials import Credentials
 
 MOST_SECONDS = {"matchmaker": 1.0, "learner": 5.0, "evaluator": 4.0}
 """A process that is ready lives at most so long: matches last 2 s, and checkpoints are a second
@@ -212,8 +213,14 @@ class Bystander:
     results was acknowledged. It wins every match."""
 
     def __init__(
-        self, address: str, game: str = "brawl", bots: Sequence[str] = BOTS, stat: str = "falls"
+        self,
+        address: str,
+        game: str = "brawl",
+        bots: Sequence[str] = BOTS,
+        stat: str = "falls",
+        credentials: Credentials | None = None,
     ) -> None:
+        self._credentials = credentials
         self._game, self._bots, self._stat = game, bots, stat
         self.acknowledged: dict[str, int] = {}
         self.opponents: dict[str, str] = {}
@@ -233,7 +240,8 @@ class Bystander:
 
     def _run(self) -> None:
         try:
-            with MatchmakerClient(self._address, wait_seconds=120) as client:
+            shown = self._credentials
+            with MatchmakerClient(self._address, wait_seconds=120, credentials=shown) as client:
                 self._play(client)
         except BaseException as error:
             self.error = error

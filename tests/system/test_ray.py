@@ -29,6 +29,7 @@ from league.errors import LeagueError
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import DATABASE
 from league.security.credentials import of_run
+from league.security.issuing import make_folder
 from league.status import LeagueStatus, WorkerStatus
 from matchmaker.tools.fsck import fsck
 
@@ -62,10 +63,11 @@ milestone_matches = 8
 [matchmaker.mixes]  # self-play would count in no payoff
 league = {{ snapshots = 6.0, random = 1.0, always-rock = 1.0 }}
 
-[cluster]
-learners = "far=yes"
-most_evaluators = 2
+[security]
+host = "0.0.0.0"
+tokens = true
 """
+FAR = "cluster.learners=far=yes"
 
 
 @pytest.mark.skipif(is_inside() or not can_enter(), reason="needs namespaces of its own")
@@ -90,7 +92,8 @@ class RayLeague:
         config = folder.with_suffix(".toml")
         config.write_text(SETTINGS.format(steps=steps))
         words = [*(program or ("-m", "league.cluster.main")), "--engine", "ray", "--headless"]
-        words += ["--preset", "board", "--config", str(config), "--run-dir", str(folder), *flags]
+        words += ["--preset", "board", "--config", str(config), "--run-dir", str(folder)]
+        words += [word for flag in flags for word in ("--set", flag)]
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
                 [sys.executable, *words],
@@ -135,18 +138,27 @@ class RayLeague:
         return self.process.wait()
 
 
-def pid_of(league: RayLeague, program: str) -> int:
-    """The process of a league that runs a program, or the actor of its learner."""
-    if program == "actor":
-        stat = Path(f"/proc/{pid_of(league, 'learner')}/stat").read_text()
-        return int(stat.rpartition(")")[2].split()[1])
-    marks = f"-m\0{program}\0".encode(), str(league.folder).encode()
+def pids_of(league: RayLeague, program: str) -> list[int]:
+    """The processes of a league that run a program."""
+    marks, found = (f"-m\0{program}\0".encode(), league.address.encode()), []
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
             line = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
             if all(mark in line for mark in marks):
-                return int(entry.name)
-    raise AssertionError(f"no {program} runs")
+                found.append(int(entry.name))
+    return found
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def pid_of(league: RayLeague, kind: str) -> int:
+    """A process of a league, or the actor of its learner."""
+    if kind == "matchmaker":
+        return int(json.loads((league.folder / "matchmaker.json").read_text())["pid"])
+    (pid,) = wait_for(lambda: pids_of(league, "learner" if kind == "actor" else kind))
+    return parent_of(pid) if kind == "actor" else pid
 
 
 class Progress:
@@ -178,8 +190,7 @@ def nodes() -> Iterator[RayNodes]:
 
 @inside
 def test_a_league_trains_to_its_end_on_two_nodes(nodes: RayNodes, tmp_path: Path) -> None:
-    open_to_all = ("--set", "security.host=0.0.0.0", "--set", "security.tokens=true")
-    league = RayLeague(tmp_path / "run", nodes, *open_to_all, steps=8_000)
+    league = RayLeague(tmp_path / "run", nodes, FAR, "cluster.most_evaluators=2", steps=8_000)
     learner = wait_for(lambda: league.node("learner-main"))
     assert learner != wait_for(lambda: league.node("evaluator-0"))
     assert league.wait() == 0, league.said()
@@ -190,17 +201,73 @@ def test_a_league_trains_to_its_end_on_two_nodes(nodes: RayNodes, tmp_path: Path
 
 
 @inside
+def test_the_ranks_of_a_learner_train_together_on_two_nodes(
+    nodes: RayNodes, tmp_path: Path
+) -> None:
+    """Each node has cores for a single rank."""
+    ranks = "cluster.ranks=2", "cluster.cpus=2", "supervisor.evaluators=0"
+    league = RayLeague(tmp_path / "run", nodes, *ranks, steps=3_000)
+    wait_for(lambda: league.node("learner-main"))
+    actors = [parent_of(pid) for pid in pids_of(league, "learner")]
+    assert {nodes.of(actor) for actor in actors} == {"head", "far-1"}
+    assert league.wait() == 0, league.said()
+    (steps,) = league.rows("SELECT max(step) FROM players WHERE kind = 'snapshot'")
+    assert steps[0] >= 3_000
+
+
+@inside
+def test_tries_of_an_exploiter_are_spread(nodes: RayNodes, tmp_path: Path) -> None:
+    words = ["exploit", "always-rock", "--game", "matrix:rps", "--steps", "2k", "--tries", "2"]
+    words += ["--matches", "40", "--out", str(tmp_path), "--engine", "ray", "--json"]
+    for value in ("matches=16", "n_steps=16", "batch_size=128"):
+        words += ["--set", f"learner.{value}"]
+    made = subprocess.run(
+        [sys.executable, "-m", "league", *words],
+        env=nodes.environment,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    assert made.returncode == 0
+    (found,) = json.loads(made.stdout)
+    assert len(found["tries"]) == 2
+    assert len(list(tmp_path.glob("*.safetensors"))) == 2
+
+
+@inside
+def test_a_node_without_the_run_s_folder_trains_over_grpc(tmp_path: Path) -> None:
+    """The certificates are in the hidden folder too."""
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    make_folder(hidden / "certs", ["127.0.0.1"])
+    tls = "security.tokens=false", f"security.tls={hidden / 'certs'}"
+    with RayNodes() as nodes:
+        nodes.start("head", cpus=1)
+        nodes.start("blind", cpus=1, label="far=yes", hidden=hidden)
+        nodes.wait()
+        refused = RayLeague(hidden / "refused", nodes, *tls, steps=3_000)
+        assert refused.wait() == 2
+        assert str(hidden / "refused") in refused.output.read_text()
+        league = RayLeague(hidden / "run", nodes, *tls, FAR, steps=3_000)
+        assert league.wait() == 0, league.said()
+    (steps,) = league.rows("SELECT max(step) FROM players WHERE kind = 'snapshot'")
+    assert steps[0] >= 3_000
+    assert not (league.folder / "learner-main").exists()
+    assert "published" in (league.folder / "logs" / "learner-main.log").read_text()
+
+
+@inside
 @pytest.mark.slow
 def test_kills_of_processes_and_nodes_lose_nothing(nodes: RayNodes, tmp_path: Path) -> None:
     """Training resumes within 30 s after each kill."""
     nodes.start("far-2", cpus=2, label="far=yes")
     nodes.wait()
     began = time.monotonic()
-    league = RayLeague(tmp_path / "run", nodes, steps=10**9, program=["-c", PATIENT])
+    league = RayLeague(tmp_path / "run", nodes, FAR, steps=10**9, program=["-c", PATIENT])
     drawn, waits, far = random.Random(0), dict[str, list[float]](), 2
     progress = Progress(league)
     wait_for(progress.of_learner)
-    bystander = Bystander(league.address, "matrix:rps", ("random", "always-rock"), "payoff")
+    shown, bots = of_run(league.folder, "worker"), ("random", "always-rock")
+    bystander = Bystander(league.address, "matrix:rps", bots, "payoff", shown)
     bystander.begin()
     try:
         for kill in range(KILLS):
