@@ -81,6 +81,10 @@ class Actor(Runner):
         return Sight(node, address, free_port(address), folders.are_here())
 
 
+def _call(work: Callable[[T], R], item: T) -> R:
+    return work(item)
+
+
 def _sees(folders: Folders) -> bool:
     return folders.are_here()
 
@@ -240,8 +244,8 @@ class Cluster:
         Raises:
             LeagueError: the function raised it, or its process was killed.
         """
-        remote = self.ray.remote(work).options(num_cpus=1)
-        numbers = {remote.remote(item): number for number, item in enumerate(items)}
+        call = self.ray.remote(_call).options(num_cpus=1)
+        numbers = {call.remote(work, item): number for number, item in enumerate(items)}
         try:
             while numbers:
                 (reply, *_), _ = self.ray.wait(list(numbers))

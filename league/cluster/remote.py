@@ -29,6 +29,9 @@ from league.security.settings import is_loopback
 _POLL_SECONDS = 0.25
 _SILENT_SECONDS = 10.0
 """An actor that gives no answer for this time counts as dead."""
+_LOST_SECONDS = 3.0
+"""An actor whose connection is lost counts as dead after this time."""
+_AVOIDED_SECONDS = 60.0
 _KILL_SECONDS = 2.0
 _START_SECONDS = 60.0
 _PATIENCE_SECONDS = 15.0
@@ -64,7 +67,7 @@ class RayEngine:
         tls = [credentials.tls / name for name in names] if credentials.tls else []
         self.certificates = {file.name: file.read_bytes() for file in tls if file.exists()}
         self._keepers = dict[str, str]()
-        self._refused = set[str]()
+        self._refused, self._avoided = set[str](), dict[str, float]()
         self._is_local = False
         own = [node.name for node in cluster.nodes() if node.id == cluster.node]
         self._own = {NODE: own[0]} if own else {}
@@ -114,8 +117,13 @@ class RayEngine:
 
     def selector(self, place: Place) -> dict[str, str]:
         """Returns Ray's label selector for the nodes that may run a process."""
-        refused = f"!in({','.join(sorted(self._refused))})"
-        return {**place.labels, **({_NODE_ID: refused} if self._refused else {})}
+        avoided = {node for node, until in self._avoided.items() if until > time.monotonic()}
+        others = f"!in({','.join(sorted(self._refused | avoided))})"
+        return {**place.labels, **({_NODE_ID: others} if self._refused | avoided else {})}
+
+    def avoid(self, nodes: Sequence[str]) -> None:
+        """Starts nothing on these nodes until Ray has had time to notice that they are dead."""
+        self._avoided |= dict.fromkeys(nodes, time.monotonic() + _AVOIDED_SECONDS)
 
     def is_refused(self, spec: ProcessSpec, name: str, sight: Sight) -> bool:
         """Returns whether a node can't run a process, and remembers it."""
@@ -151,6 +159,7 @@ class RayChild:
         self.pid, self.node = 0, ""
         self._engine, self._spec, self._place = engine, spec, place
         self._ray = engine.cluster.ray
+        self._nodes: list[str] = []
         self._code: int | None = None
         self._asked = ""
         self._wake = threading.Event()
@@ -171,17 +180,20 @@ class RayChild:
         self._wake.set()
 
     def _run(self) -> None:
-        code, held = -int(signal.SIGKILL), contextlib.ExitStack()
+        errors, held = self._ray.exceptions, contextlib.ExitStack()
         try:
-            with held:
-                code = self._live(held)
+            code = self._live(held)
         except LeagueError as error:
             self._append(f"{self._spec.name}: {error}\n")
             code = error.exit_code
         except Exception as error:  # Ray raises many classes while a node dies
             name = self.node or "that should run this process"
             self._append(f"the node {name} ended or gives no answer: {first_line(error)}\n")
-        self._code = code
+            if isinstance(error, (errors.ActorUnavailableError, errors.GetTimeoutError)):
+                self._engine.avoid(self._nodes)
+            code = -int(signal.SIGKILL)
+        self._code = code  # first, because the calls to a dead node may block
+        held.close()
 
     def _live(self, held: contextlib.ExitStack) -> int:
         """Runs the process from its start to its end, and returns the exit code."""
@@ -189,6 +201,7 @@ class RayChild:
             actors = self._actors(held)
             if actors is None or (sights := self._seated(actors)) is None:
                 return -int(signal.SIGTERM)
+            self._nodes = [sight.node for sight in sights]
             names = {node.id: node.name for node in self._engine.cluster.nodes()}
             hosts = [names.get(sight.node, sight.address) for sight in sights]
             refused = [
@@ -298,18 +311,18 @@ class RayChild:
         """Returns the answers of all actors. Raises an error of Ray if an actor is dead or silent
         for too long.
         """
-        errors = self._ray.exceptions
         patience = _KILL_SECONDS if self._asked == "kill" else _SILENT_SECONDS
-        deadline = time.monotonic() + patience
+        lost_at = 0.0
         while True:
             try:
                 asked = [
                     actor.poll.remote(position)
                     for actor, position in zip(actors, read, strict=True)
                 ]
-                return self._ray.get(asked, timeout=max(0.1, deadline - time.monotonic()))
-            except errors.ActorUnavailableError:
-                if time.monotonic() > deadline:
+                return self._ray.get(asked, timeout=patience)
+            except self._ray.exceptions.ActorUnavailableError:
+                lost_at = lost_at or time.monotonic()
+                if time.monotonic() - lost_at > _LOST_SECONDS:
                     raise
                 time.sleep(_POLL_SECONDS)
 

@@ -41,10 +41,13 @@ RESUMED_SECONDS = 30.0
 PATIENT = """
 import functools, sys
 from league.cluster import main, supervisor
-supervisor.RestartPolicy = functools.partial(supervisor.RestartPolicy, limit=1000)
+patient = {"limit": 1000, "longest_seconds": 0.5}
+supervisor.RestartPolicy = functools.partial(supervisor.RestartPolicy, **patient)
 sys.exit(main.main(sys.argv[1:]))
 """
-"""Starts a league that restarts a process as often as a test kills it."""
+"""Starts a league that restarts a process as often as a test kills it. The waits between restarts
+do not grow, as if the kills were hours apart.
+"""
 SETTINGS = """
 [game]
 name = "matrix:rps"
