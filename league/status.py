@@ -107,6 +107,8 @@ class WorkerStatus:
     worker's results. "" for most workers.
     """
     is_quarantined: bool = False
+    node: str = ""
+    """Name of the machine that the worker runs on, "" before its first heartbeat."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +156,11 @@ class LeagueStatus:
     changes: tuple[MixChange, ...] = ()
     """The newest change of each mix that operators changed."""
     pause: Pause | None = None
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether the workers run on more than one machine."""
+        return len({worker.node for worker in self.workers if worker.node}) > 1
 
     def is_silent(self, worker: WorkerStatus) -> bool:
         """Returns whether a worker has stopped sending heartbeats without reporting its end."""

@@ -27,7 +27,7 @@ from league.service.priority import step_back
 from league.settings.base import JOINED, Sections, resolve_run
 from league.settings.device_flags import DeviceFlags, add_device_flags
 from learner.cloning import main as cloning
-from learner.distributed.launch import is_rank, launch, report_failure
+from learner.distributed.launch import is_rank, launch, rank_here, report_failure
 from learner.exploiter.settings import ExploiterSettings
 from learner.settings import LearnerSettings
 
@@ -276,7 +276,7 @@ def run(options: argparse.Namespace, sections: Sections) -> None:
     torch.set_num_threads(threads)
     keep_memory()
     devices, sentence = choose_devices(DeviceFlags.of(options.gpu, options.cpu, options.ranks))
-    device = devices[int(os.environ["RANK"]) if is_rank() else 0]
+    device = devices[rank_here() if is_rank() else 0]
     log.info("%s", sentence)
     _check_start(options, len(devices))
     settings, exploiting = SessionSettings.of(sections), sections.of(ExploiterSettings)

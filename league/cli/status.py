@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_help_panel=Heading.LOOK, add_completion=False)
 
 WORKERS = "worker player does step# rate# leases# seen#"
+NODES = " node"
 SHARES = "player category configured# expected# realised# matches#"
 SINCE = " since_change# matches_since#"
 CANDIDATES = "candidate weight# chance# drawn"
@@ -57,7 +58,9 @@ def status(context: LeagueContext, as_json: AsJson = False) -> int:
     if shown.workers:
         print()
         rows = [_worker_row(worker, shown.vitals.now) for worker in shown.workers]
-        print_table("Workers", WORKERS, rows, spared=SPARED)
+        if shown.has_nodes:
+            rows = [(*row, one.node) for row, one in zip(rows, shown.workers, strict=True)]
+        print_table("Workers", WORKERS + (NODES if shown.has_nodes else ""), rows, spared=SPARED)
     if shown.shares:
         print()
         shares = [

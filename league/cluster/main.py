@@ -14,14 +14,16 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from league.cluster.engine import Engine, EngineName, LocalChild
+from league.cluster.settings import ClusterSettings
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import DASHBOARD, Address, LearnerOptions, Topology, plan
 from league.cluster.usage import Usage
@@ -38,7 +40,7 @@ from league.garbage import collect_rarely
 from league.ids import average_of
 from league.runs.folder import Request, RunFolder, open_run
 from league.runs.settings import SupervisorSettings
-from league.security.credentials import of_run
+from league.security.credentials import CA, of_run
 from league.security.settings import SecuritySettings, checked_names
 from league.security.tokens import TokenFile
 from league.service.die_with_parent import end_with_parent
@@ -56,6 +58,9 @@ from league.settings.presets import read_tables
 from league.views.facts import Screen
 from league.views.terminal.display import Display, LineDisplay, LiveDisplay, print_summary
 
+if TYPE_CHECKING:  # only `--engine ray` loads Ray
+    from league.cluster.ray import Cluster
+
 _HEADLINE_SECONDS = 60.0
 _LISTENING_SECONDS = 0.5  # between two checks of the dashboard's log
 
@@ -69,6 +74,7 @@ class Command:
     headless: bool
     new_epoch: bool = False
     dashboard: Address | None = None
+    is_on_ray: bool = False
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -99,6 +105,12 @@ def _command(
     gpu: Annotated[str | None, typer.Option(metavar="N[,N]", help=GPU_HELP)] = None,
     cpu: Annotated[bool, typer.Option("--cpu", help=CPU_HELP)] = False,
     ranks: Annotated[int | None, typer.Option(metavar="N", help=RANKS_HELP)] = None,
+    engine: Annotated[
+        EngineName,
+        typer.Option(
+            help="What starts the processes: this machine, or Ray on all nodes of its cluster."
+        ),
+    ] = EngineName.LOCAL,
     new_epoch: Annotated[
         bool,
         typer.Option(
@@ -176,6 +188,7 @@ def _command(
         learner=options,
         headless=headless,
         new_epoch=new_epoch,
+        is_on_ray=engine is EngineName.RAY,
         dashboard=None
         if no_dashboard
         else replace(Address.parse(dashboard), names=checked_names(dashboard_name or ())),
@@ -228,13 +241,29 @@ def start(command: Command) -> int:
         )
     with open_run(command.request) as folder:  # first, so that a second start is refused at once
         try:
-            return _run(folder, command, _device(command.learner.device))
+            with _cluster_of(command) as cluster:
+                return _run(folder, command, cluster)
         except LeagueError as error:
             is_refused = isinstance(error, (InvalidInput, DataCorrupt))
             has_begun = _has_steps(folder.path) if is_refused else folder.database.exists()
             if not folder.resumed and not has_begun:
                 folder.discard()  # otherwise later commands would take it for the newest run
             raise
+
+
+def _cluster_of(command: Command) -> AbstractContextManager[Cluster | None]:
+    """Returns a context with the Ray cluster, or with None for `--engine local`."""
+    if not command.is_on_ray:
+        return nullcontext()
+    flags = command.learner.device
+    if flags.gpus or flags.cpu_ranks:
+        raise ConfigError(
+            "with --engine ray the cluster's settings choose devices: leave --gpu and --ranks out, "
+            "and set cluster.ranks, cluster.gpus and cluster.cpus"
+        )
+    from league.cluster.ray import Cluster
+
+    return Cluster()
 
 
 def _device(flags: DeviceFlags) -> str:
@@ -269,28 +298,44 @@ def _has_steps(run_dir: Path) -> bool:
     return any(run_dir.glob("learner-*/checkpoints/step_*.pt"))
 
 
-def _run(folder: RunFolder, command: Command, device: str) -> int:
+def _run(folder: RunFolder, command: Command, cluster: Cluster | None) -> int:
     sections = resolve(file=folder.config, environment={})
     settings, security = sections.of(SupervisorSettings), sections.of(SecuritySettings)
     if security.tokens:
         TokenFile(folder.path).ensure()  # before any process looks for its token
-    host, new_epoch = security.checked_host(), command.new_epoch
+    host, options, spread = security.checked_host(), command.learner, None
+    if cluster is not None:
+        spread = cluster.spread(sections.of(ClusterSettings), host, is_on_cpu=options.device.cpu)
+        options = replace(options, device=spread.device())
+    device = _device(options.device) if cluster is None else cluster.words()
     topology = plan(
         folder,
-        command.learner,
+        options,
         settings,
         host=host,
-        new_epoch=new_epoch,
+        new_epoch=command.new_epoch,
         dashboard=command.dashboard,
+        spread=spread,
     )
+    engine: Engine = LocalChild
+    if cluster is not None:
+        from league.cluster.remote import RayEngine
+
+        files = [folder.path / "run.json"]
+        files += [security.tls_folder / CA] if security.tls_folder else []
+        workers = of_run(folder.path, "worker")
+        engine = RayEngine(cluster, files, workers, lambda *a, **k: supervisor.say(*a, **k))
+        engine.check(topology.specs, host)
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     state = "continues" if folder.resumed else "new"
     for line in (f"Run folder: {folder.path} ({state}, preset {folder.preset})", device):
         console.print(line, soft_wrap=True, markup=False)
     is_live = console.is_terminal and console.encoding.startswith("utf") and not command.headless
     display = LiveDisplay(console) if is_live else LineDisplay(sys.stdout)
-    usage, credentials = Usage(folder.path, command.learner.device), of_run(folder.path, "operator")
-    supervisor = Supervisor(folder, topology, display, device, credentials, usage=usage)
+    usage, credentials = Usage(folder.path, options.device), of_run(folder.path, "operator")
+    supervisor = Supervisor(
+        folder, topology, display, device, credentials, usage=usage, engine=engine
+    )
     if is_live:
         usage.start(lambda: supervisor.screen.done_share)
     if topology.dashboard:
@@ -367,6 +412,7 @@ def _again(screen: Screen, command: Command, steps: int | None) -> str:
     """Returns the command that continues the run until `steps`."""
     words = ["bin/start-league", "--run-dir", screen.run_dir]
     words += ["--steps", str(steps)] if steps else []
+    words += ["--engine", "ray"] if command.is_on_ray else []
     return shlex.join([*words, *command.learner.device.arguments()])
 
 

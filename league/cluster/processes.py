@@ -1,4 +1,4 @@
-"""Starts a league's processes on this machine, restarts them, and stops them in order.
+"""Restarts a league's processes when they end, and stops them in order.
 
 Each process leads its own session, which keeps the terminal's Ctrl-C away from it. Only the
 supervisor receives Ctrl-C. On Linux the kernel ends the processes when the supervisor ends, even
@@ -10,15 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from league.cluster.engine import Child, Engine, LocalChild, ProcessSpec
 from league.errors import (
     ConfigError,
     DataCorrupt,
@@ -26,14 +23,9 @@ from league.errors import (
     StorageFull,
     StorageReadOnly,
     Unavailable,
-    suppress_full,
 )
-from league.service import die_with_parent
 from league.views.facts import ProcessFacts, State
 
-# Two threads on two busy cores made a learner fifty times slower, so each process computes with a
-# single thread. MALLOC_ARENA_MAX avoids glibc's heaps for other threads, which took 18 MB in all.
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONUNBUFFERED": "1"}
 LOG_BYTES = 16_000_000
 _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
     ConfigError.exit_code: (ConfigError, "its settings can't be used"),
@@ -43,26 +35,6 @@ _PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
 """Exit codes of faults that a restart would repeat. For each code, the error to raise, and a text
 for the case that the log is empty.
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProcessSpec:
-    """Describes a process to run.
-
-    Attributes:
-        command: the program and its arguments.
-        log: the file that receives the output.
-        needed: whether the league ends if the process can't run. Otherwise the league continues
-            without it.
-        vital: whether the league ends if the process dies too often. Otherwise the process is
-            started again later.
-    """
-
-    name: str
-    command: tuple[str, ...]
-    log: Path
-    needed: bool = True
-    vital: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,73 +75,51 @@ class RestartPolicy:
 class Process:
     """Runs a process with all its restarts. Start it from the main thread, because the kernel ends
     the process when the thread that started it ends.
+
+    Args:
+        spec: the process.
+        engine: starts the process.
     """
 
-    def __init__(self, spec: ProcessSpec) -> None:
+    def __init__(self, spec: ProcessSpec, engine: Engine = LocalChild) -> None:
         self.spec = spec
         self.state = State.WAITING
         self.started_at = self.restart_at = 0.0
         self.restarts = 0
         self.restart_times: deque[float] = deque()
-        self._child: subprocess.Popen[bytes] | None = None
+        self._engine = engine
+        self._child: Child | None = None
 
     def start(self) -> None:
         """Starts the process and returns at once. Raises `ConfigError` if its program can't run."""
-        spec, program = self.spec, self.spec.command[0]
-        if shutil.which(program) is None:
-            raise ConfigError(f"{spec.name} can't start: there is no program {program}")
-        tie = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
-        spec.log.parent.mkdir(parents=True, exist_ok=True)
-        with spec.log.open("ab", buffering=0) as log:
-            stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-            with suppress_full():
-                log.write(f"--- {stamp} {spec.name}: {' '.join(spec.command)}\n".encode())
-            self._child = subprocess.Popen(
-                [*tie, *spec.command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**_ENVIRONMENT, **os.environ},
-                start_new_session=True,
-            )
+        self._child = self._engine(self.spec)
         self.state, self.started_at = State.RUNNING, time.time()
 
     @property
     def pid(self) -> int:
-        """The id of the process, 0 before the first start."""
+        """The id of the process on its machine, 0 before the first start."""
         return 0 if self._child is None else self._child.pid
 
     @property
     def is_alive(self) -> bool:
-        return self._child is not None and self.poll() is None
+        return self._child is not None and self._child.poll() is None
 
     def poll(self) -> int | None:
         """Returns the exit code, or None while the process runs. If a signal ended the process, the
         code is the negative number of the signal.
         """
         assert self._child is not None
-        if self._child.returncode is None and self._has_ended():
-            self.kill()  # also ends its children, before the id can belong to another process
         return self._child.poll()
 
     def terminate(self) -> None:
         """Asks the process to stop (SIGTERM)."""
-        if self._child is not None and self._child.poll() is None:
+        if self._child is not None:
             self._child.terminate()
 
     def kill(self) -> None:
         """Ends the process and all processes that it started, at once."""
-        if self._child is not None and self._child.returncode is None:
-            try:
-                os.killpg(self._child.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):  # macOS refuses for a group of zombies
-                self._child.kill()
-
-    def _has_ended(self) -> bool:
-        try:
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:
-            return True
+        if self._child is not None:
+            self._child.kill()
 
     def facts(self) -> ProcessFacts:
         return ProcessFacts(
@@ -210,6 +160,7 @@ class ProcessGroup:
     Args:
         specs: the processes, in the order of starting.
         policy: how processes restart.
+        engine: starts the processes.
         say: shows a sentence to the user. `is_trouble` marks problems.
         started: receives the name and the id of a process after each start.
         has_finished: says whether a process that ended with exit code 0 has done all its work.
@@ -221,21 +172,38 @@ class ProcessGroup:
         specs: Sequence[ProcessSpec],
         policy: RestartPolicy,
         *,
+        engine: Engine = LocalChild,
         say: Callable[..., None],
         started: Callable[[str, int], None] = lambda name, pid: None,
         has_finished: Callable[[str], bool] = lambda name: False,
     ) -> None:
         self._policy, self._say = policy, say
         self._started, self._has_finished = started, has_finished
-        self.members = {spec.name: Process(spec) for spec in specs}
+        self.members = {spec.name: Process(spec, engine) for spec in specs}
 
     def facts(self) -> tuple[ProcessFacts, ...]:
         return tuple(member.facts() for member in self.members.values())
 
     def start(self) -> None:
-        """Starts all processes in order. Each process waits for the services that it needs."""
+        """Starts all processes but spares, in order. Each process waits for the services that it
+        needs.
+        """
         for member in self.members.values():
+            if member.spec.is_spare:
+                member.state = State.STOPPED
+            else:
+                self._launch(member)
+
+    def want(self, name: str, is_wanted: bool) -> None:
+        """Starts or stops a spare process, unless it runs or has stopped already. Does not wait."""
+        member = self.members[name]
+        if is_wanted and member.state is State.STOPPED:
             self._launch(member)
+        elif not is_wanted and member.state is State.RUNNING:
+            member.state = State.STOPPING
+            member.terminate()
+        elif not is_wanted and member.state is State.WAITING:
+            member.state = State.STOPPED
 
     def check(self) -> None:
         """Looks at every process once, and restarts dead processes.
@@ -250,7 +218,10 @@ class ProcessGroup:
             elif member.state is State.WAITING and time.time() >= member.restart_at:
                 member.restarts += 1
                 self._launch(member)
-                self._say(f"{member.spec.name} runs again (process {member.pid}).")
+                which = f" (process {member.pid})" if member.pid else ", on a node of the cluster"
+                self._say(f"{member.spec.name} runs again{which}.")
+            elif member.state is State.STOPPING and not member.is_alive:
+                member.state = State.STOPPED
             member.rotate_log()
 
     def is_done(self, name: str) -> bool:

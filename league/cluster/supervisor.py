@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+from league.cluster.engine import Engine, LocalChild
 from league.cluster.processes import Process, ProcessGroup, RestartPolicy
 from league.cluster.topology import DASHBOARD, EVALUATOR, MATCHMAKER, Topology
 from league.cluster.usage import Usage
@@ -47,6 +48,8 @@ HANG_SECONDS = 300.0
 have expired by then, and the worker is restarted. A separate thread of the worker sends the
 heartbeats, even during a long update. This thread judges progress by the worker's usual pace.
 """
+IDLE_SECONDS = 60.0
+"""Time without work for the evaluators after which the spare evaluators stop."""
 _LOOK_SECONDS = 5.0  # largest counted time between two checks, because the machine may have slept
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -65,6 +68,7 @@ class Supervisor:
         credentials: Credentials | None = None,
         *,
         usage: Usage | None = None,
+        engine: Engine = LocalChild,
         stop_worker_seconds: float = STOP_WORKER_SECONDS,
         drain_seconds: float = DRAIN_SECONDS,
         silent_seconds: float = SILENT_SECONDS,
@@ -76,7 +80,7 @@ class Supervisor:
         self._silent_seconds, self._hang_seconds = silent_seconds, hang_seconds
         self._heard: dict[str, tuple[float, float]] = {}  # by worker: last heartbeat, silence since
         self._config_before = self._config()
-        self._in_trouble = False
+        self._in_trouble, self._waited_at = False, 0.0
         self._stalled: dict[str, float] = {}  # seconds without progress, by worker
         self._without_game = set[str]()  # workers that can't play because of their game's server
         self._looks, self._looked_at = 0, time.monotonic()
@@ -94,6 +98,7 @@ class Supervisor:
         self._group = ProcessGroup(
             topology.specs,
             RestartPolicy(),
+            engine=engine,
             say=self.say,
             started=self._announce,
             has_finished=self._has_trained,
@@ -192,6 +197,7 @@ class Supervisor:
                 "their settings. Stop the run and start it again, so that all have the same.",
                 is_trouble=True,
             )
+        self._scale()
         self._looks, before = self._reader.looks, self._looked_at
         self._looked_at = time.monotonic()
         passed, facts = min(self._looked_at - before, _LOOK_SECONDS), self._reader.facts
@@ -221,6 +227,24 @@ class Supervisor:
             stalled = 0.0 if at < process.started_at else worker.metrics.get(STALLED, 0.0)
             self._judge(process, "made no progress", self._stalled.get(name, 0.0), stalled)
             self._stalled[name] = stalled
+
+    def _scale(self) -> None:
+        """Lets the number of evaluators follow the number of players that wait for clean matches.
+
+        A spare evaluator starts when a player waits for it, and stops after `IDLE_SECONDS` without
+        waiting players.
+        """
+        evaluator, now = self._reader.facts.evaluator, time.monotonic()
+        if evaluator is None:
+            return
+        waiting = len(evaluator.queue)
+        if waiting or evaluator.current:
+            self._waited_at = now
+        for number, name in enumerate(self._topology.spares, 1):
+            if waiting > number:
+                self._group.want(name, True)
+            elif now - self._waited_at > IDLE_SECONDS:
+                self._group.want(name, False)
 
     def _config(self) -> bytes:
         with suppress(OSError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 
-from league.cluster.processes import ProcessSpec
+from league.cluster.engine import Place, ProcessSpec
+from league.cluster.settings import ClusterSettings, labels_of
 from league.errors import ConfigError
 from league.runs.folder import RunFolder
 from league.runs.settings import LearnerEntry, SupervisorSettings
@@ -44,6 +45,51 @@ class LearnerOptions:
             words += ["--from", self.origin, "--if-new"]  # a restarted learner continues
             words += ["--weights-only"] if self.weights_only else []
         return tuple(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Says how a plan spreads learners and evaluators over the nodes of a cluster.
+
+    Attributes:
+        settings: the section `[cluster]`.
+        reached_at: the host at which other nodes reach the matchmaker.
+        gpus: the share of a GPU that each rank of a learner takes, 0 without GPUs.
+    """
+
+    settings: ClusterSettings
+    reached_at: str
+    gpus: float = 0.0
+
+    def device(self) -> DeviceFlags:
+        """Returns the flags for the learners. Ray shows a learner only the GPUs that it reserved.
+        On CPUs a learner that stays on its node has a rank for each reserved core.
+        """
+        ranks = max(1, int(self.settings.cpus)) if self.settings.ranks == 1 else 0
+        return DeviceFlags() if self.gpus else DeviceFlags(cpu=True, cpu_ranks=ranks)
+
+    def learner(self, entry: LearnerEntry, command: tuple[str, ...]) -> Place:
+        """Returns the place of a learner, given its command without the run's folder."""
+        settings, named = self.settings, () if "--name" in command else ("--name", entry.name)
+        own = (word for value in entry.set for word in ("--set", value))
+        command += (*named, "--role", entry.role, *own)
+        return Place(
+            command=command,
+            cpus=settings.cpus,
+            gpus=self.gpus,
+            labels=labels_of(settings.learners),
+            ranks=settings.ranks if entry.role == "main" else 1,
+            has_steps=True,
+        )
+
+    def evaluator(self, name: str, command: tuple[str, ...]) -> Place | None:
+        """Returns the place of an evaluator. The first evaluator stays next to the supervisor,
+        which asks it for the remaining work.
+        """
+        if name == EVALUATOR:
+            return None
+        labels = labels_of(self.settings.evaluators)
+        return Place(command=(*command, "--name", name), labels=labels)
 
 
 @dataclass(frozen=True)
@@ -86,6 +132,11 @@ class Topology:
     """The dashboard's address for a browser, "" without a dashboard."""
 
     @property
+    def spares(self) -> tuple[str, ...]:
+        """Returns the evaluators that run only while there is much to evaluate."""
+        return tuple(spec.name for spec in self.specs if spec.is_spare)
+
+    @property
     def learners(self) -> tuple[str, ...]:
         return self.mains + self.exploiters
 
@@ -98,6 +149,7 @@ def plan(
     host: str = "127.0.0.1",
     new_epoch: bool = False,
     dashboard: Address | None = None,
+    spread: Spread | None = None,
 ) -> Topology:
     """Plans the matchmaker, the run's learners, its evaluators and its dashboard.
 
@@ -107,23 +159,34 @@ def plan(
         options: flags for the learners.
         new_epoch: whether the matchmaker begins new ratings if the game's rules have changed.
         dashboard: where the dashboard listens, None without a dashboard.
+        spread: how to use a cluster. None keeps all processes on this machine.
     """
     ports = {MATCHMAKER: folder.port("matchmaker")}
     if settings.evaluators:
         ports[EVALUATOR] = folder.port("evaluator")
     addresses = {name: joined(reached_at(host), port) for name, port in ports.items()}
-    shared = ("--matchmaker", addresses[MATCHMAKER], "--run-dir", str(folder.path))
-    config = ("--config", str(folder.config))
+    reach = joined(spread.reached_at, ports[MATCHMAKER]) if spread else addresses[MATCHMAKER]
+    config, in_run = ("--config", str(folder.config)), ("--run-dir", str(folder.path))
+    shared, elsewhere = ("--matchmaker", reach, *in_run), ("--matchmaker", reach)
     arguments: dict[str, tuple[str, ...]] = {
         MATCHMAKER: ("--db", str(folder.database), "--port", str(ports[MATCHMAKER]), *config)
     }
     if new_epoch:
         arguments[MATCHMAKER] += ("--new-epoch",)
+    places: dict[str, Place | None] = {}
     for entry in settings.learners:
-        arguments[process_of(entry)] = (*shared, *config, *options.arguments(entry))
-    evaluators = tuple(f"evaluator-{number}" for number in range(settings.evaluators))
+        name, flags = process_of(entry), options.arguments(entry)
+        arguments[name] = (*shared, *config, *flags)
+        if spread is not None:
+            places[name] = spread.learner(entry, (*_program(name), *elsewhere, *flags))
+    most = settings.evaluators
+    if spread is not None and most:
+        most = max(most, spread.settings.most_evaluators)
+    evaluators = tuple(f"evaluator-{number}" for number in range(most))
     for name in evaluators:
         arguments[name] = (*shared, *config, "--name", name, "--port", str(ports.get(name, 0)))
+        if spread is not None:
+            places[name] = spread.evaluator(name, (*_program(name), *elsewhere))
     shown = ""
     if dashboard is not None:
         port = dashboard.port or folder.port("dashboard")
@@ -133,10 +196,12 @@ def plan(
     specs = tuple(
         ProcessSpec(
             name=name,
-            command=(sys.executable, "-m", _MODULES.get(name, name.partition("-")[0]), *words),
+            command=(*_program(name), *words),
             log=folder.log(name),
             needed=name != DASHBOARD,
             vital=name != DASHBOARD and name not in evaluators,
+            place=places.get(name),
+            is_spare=name in evaluators[settings.evaluators :],
         )
         for name, words in arguments.items()
     )
@@ -148,6 +213,10 @@ def plan(
         evaluators=evaluators,
         dashboard=shown,
     )
+
+
+def _program(name: str) -> tuple[str, ...]:
+    return sys.executable, "-m", _MODULES.get(name, name.partition("-")[0])
 
 
 def process_of(entry: LearnerEntry) -> str:

@@ -8,6 +8,8 @@ once. A reply means that the effect is on disk.
 from __future__ import annotations
 
 import hashlib
+import os
+import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
@@ -45,6 +47,9 @@ from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
 
 V = TypeVar("V")
+
+NODE = "KUMITE_NODE"
+"""Environment variable with the name of a worker's machine. Default: the machine's host name."""
 
 
 class Beat(NamedTuple):
@@ -243,6 +248,7 @@ class MatchmakerClient(Connection):
             mix=mix,
             activity=activity,
             metrics=metrics or {},
+            node=os.environ.get(NODE) or socket.gethostname(),
         )
         asked = _part(StageRequest, reply, "asked")
         return Beat(reply.fenced, reply.lease_deadline, asked, reply.paused)

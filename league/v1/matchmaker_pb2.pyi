@@ -140,7 +140,7 @@ class ReportResultsResponse(_message.Message):
     def __init__(self, verdicts: _Optional[_Iterable[_Union[_types_pb2.ResultVerdict, _Mapping]]] = ..., log_position: _Optional[int] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("incarnation", "progress", "step", "mix", "activity", "metrics")
+    __slots__ = ("incarnation", "progress", "step", "mix", "activity", "metrics", "node")
     class MetricsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -154,13 +154,15 @@ class HeartbeatRequest(_message.Message):
     MIX_FIELD_NUMBER: _ClassVar[int]
     ACTIVITY_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
     incarnation: int
     progress: int
     step: int
     mix: str
     activity: str
     metrics: _containers.ScalarMap[str, float]
-    def __init__(self, incarnation: _Optional[int] = ..., progress: _Optional[int] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., metrics: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    node: str
+    def __init__(self, incarnation: _Optional[int] = ..., progress: _Optional[int] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., metrics: _Optional[_Mapping[str, float]] = ..., node: _Optional[str] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
     __slots__ = ("fenced", "lease_deadline", "asked", "paused")
@@ -552,7 +554,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class WorkerStatus(_message.Message):
-    __slots__ = ("worker", "incarnation", "player", "step", "mix", "activity", "last_beat_at", "metrics", "open_leases", "trouble", "is_quarantined")
+    __slots__ = ("worker", "incarnation", "player", "step", "mix", "activity", "last_beat_at", "metrics", "open_leases", "trouble", "is_quarantined", "node")
     class MetricsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -571,6 +573,7 @@ class WorkerStatus(_message.Message):
     OPEN_LEASES_FIELD_NUMBER: _ClassVar[int]
     TROUBLE_FIELD_NUMBER: _ClassVar[int]
     IS_QUARANTINED_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
     worker: str
     incarnation: int
     player: str
@@ -582,7 +585,8 @@ class WorkerStatus(_message.Message):
     open_leases: int
     trouble: str
     is_quarantined: bool
-    def __init__(self, worker: _Optional[str] = ..., incarnation: _Optional[int] = ..., player: _Optional[str] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., last_beat_at: _Optional[float] = ..., metrics: _Optional[_Mapping[str, float]] = ..., open_leases: _Optional[int] = ..., trouble: _Optional[str] = ..., is_quarantined: _Optional[bool] = ...) -> None: ...
+    node: str
+    def __init__(self, worker: _Optional[str] = ..., incarnation: _Optional[int] = ..., player: _Optional[str] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., last_beat_at: _Optional[float] = ..., metrics: _Optional[_Mapping[str, float]] = ..., open_leases: _Optional[int] = ..., trouble: _Optional[str] = ..., is_quarantined: _Optional[bool] = ..., node: _Optional[str] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
     __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version", "vitals", "epochs", "payoff_unit", "pause", "changes")

@@ -34,6 +34,13 @@ def is_rank() -> bool:
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
+def rank_here() -> int:
+    """Returns this rank's number among the ranks of its machine, which is the number of its
+    device.
+    """
+    return int(os.environ.get("LOCAL_RANK", os.environ["RANK"]))
+
+
 def report_failure(error: LeagueError) -> int:
     """Passes a rank's error to the launcher, which prints it. Returns the rank's exit code."""
     if _ERROR_FILE not in os.environ:  # started by another launcher

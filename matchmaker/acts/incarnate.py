@@ -173,6 +173,7 @@ def heartbeat(
     mix: str,
     activity: str,
     metrics: Mapping[str, float],
+    node: str,
 ) -> Beat:
     """Stores the newest heartbeat. Leases are extended only if `progress` rose since the last
     heartbeat, or while an operator has paused the learners.
@@ -183,16 +184,19 @@ def heartbeat(
         mix: name of the mix that the learner draws from.
         activity: the worker's present activity.
         metrics: newest values by name.
+        node: name of the worker's machine. It is kept in memory only, until the next heartbeat.
     """
     caller = league.incarnation(tx, incarnation)
     checks.number(progress, "progress", 0, checks.MAX_STEP)
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.text(mix, "mix", checks.MAX_NAME)
     checks.text(activity, "activity")
+    checks.text(node, "node", checks.MAX_NAME)
     metrics_json = json.dumps(checks.metrics(metrics), separators=(",", ":"))
     now, last = league.clock.now(), tx.beat(incarnation)
     if caller.fenced_by is not None or league.view.is_of_other_rules(caller):
         return Beat(True, now, None)
+    league.nodes[caller.worker] = node
     deadline = now + limits.LEASE_SECONDS
     paused = bool(caller.player) and league.view.steering.pause is not None
     if paused:

@@ -199,6 +199,7 @@ def _worker(
         open_leases=open_leases,
         trouble=quarantines.sentence(name) or quarantines.torn.get(name, ""),
         is_quarantined=name in quarantines.out,
+        node=league.nodes.get(name, ""),
     )
 
 

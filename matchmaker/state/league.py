@@ -38,6 +38,8 @@ class League:
     vitals: Callable[[], Vitals] = Vitals
     on_verdicts: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
     fold_position: int = 0
+    nodes: dict[str, str] = field(default_factory=dict)
+    """The machine of each worker, from its newest heartbeat."""
     _policies: dict[int, tuple[MatchmakerSettings, str]] = field(default_factory=dict)
     _stored_policy: str = ""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from league.cluster.processes import ProcessSpec
+from league.cluster.engine import ProcessSpec
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology
 from league.runs.folder import Request, open_run

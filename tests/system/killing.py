@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ports import free_port
 from league.errors import LeagueError
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role, SeatResult
 from league.rpc.client import MatchmakerClient
+from league.security.credentials import Credentials
 
 MOST_SECONDS = {"matchmaker": 1.0, "learner": 5.0, "evaluator": 4.0}
 """A process that is ready lives at most so long: matches last 2 s, and checkpoints are a second
@@ -26,6 +27,7 @@ apart.
 STARTING_SECONDS = {"matchmaker": 1.0, "learner": 4.0, "evaluator": 3.0}
 """Without waiting until it is ready it lives at most so long: most such kills meet a start."""
 UNAWAITED = 0.25
+BOTS = ("constant", "random", "based")
 SETTINGS = """
 [game]
 match_seconds = 2
@@ -210,7 +212,16 @@ class Bystander:
     """A worker that is never killed, and remembers its opponents, and at which position each of its
     results was acknowledged. It wins every match."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(
+        self,
+        address: str,
+        game: str = "brawl",
+        bots: Sequence[str] = BOTS,
+        stat: str = "falls",
+        credentials: Credentials | None = None,
+    ) -> None:
+        self._credentials = credentials
+        self._game, self._bots, self._stat = game, bots, stat
         self.acknowledged: dict[str, int] = {}
         self.opponents: dict[str, str] = {}
         self.stopping = threading.Event()
@@ -229,23 +240,23 @@ class Bystander:
 
     def _run(self) -> None:
         try:
-            with MatchmakerClient(self._address, wait_seconds=120) as client:
+            shown = self._credentials
+            with MatchmakerClient(self._address, wait_seconds=120, credentials=shown) as client:
                 self._play(client)
         except BaseException as error:
             self.error = error
 
     def _play(self, client: MatchmakerClient) -> None:
-        bots = [
-            Player(name=name, game="brawl", kind=PlayerKind.BOT)
-            for name in ("constant", "random", "based")
-        ]
-        mine = Player(name="bystander", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
+        bots = [Player(name=name, game=self._game, kind=PlayerKind.BOT) for name in self._bots]
+        mine = Player(name="bystander", game=self._game, kind=PlayerKind.LIVE, role=Role.MAIN)
         client.register_players([*bots, mine])
         incarnation = client.open_incarnation("bystander", mine.name).number
         while not self.stopping.wait(0.01):
             matches = client.acquire_matches(incarnation, 8, "league")
             self.opponents |= {match.match_id: match.opponent.name for match in matches}
-            verdicts, _ = client.report_results(incarnation, [won(match) for match in matches])
+            verdicts, _ = client.report_results(
+                incarnation, [won(match, self._stat) for match in matches]
+            )
             client.heartbeat(incarnation, len(self.acknowledged) + 8, 1, "league")
             for verdict in verdicts:
                 assert verdict.accepted, verdict
@@ -253,9 +264,14 @@ class Bystander:
                 self.acknowledged[verdict.match_id] = verdict.log_position
 
 
-def won(match: Assignment) -> MatchResult:
+def won(match: Assignment, stat: str) -> MatchResult:
     first, second = (
-        SeatResult(player=p.name, digest=p.digest, stats={"falls": 1.0}) for p in match.seats
+        SeatResult(
+            player=p.name,
+            digest=p.digest,
+            stats={stat: 1.0 if seat == match.learner_seat else -1.0},
+        )
+        for seat, p in enumerate(match.seats)
     )
     return MatchResult(
         match_id=match.match_id,

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from waiting import wait_for
 
-from league.cluster.processes import Process, ProcessGroup, ProcessSpec, RestartPolicy
+from league.cluster.engine import ProcessSpec
+from league.cluster.processes import Process, ProcessGroup, RestartPolicy
 from league.errors import ConfigError, DataCorrupt, Unavailable
 from league.views.facts import State
 
@@ -49,6 +50,7 @@ class Stage:
         *,
         spared: str = "",
         mortal: str = "",
+        unasked: str = "",
         **codes: str,
     ) -> ProcessGroup:
         specs = [
@@ -58,6 +60,7 @@ class Stage:
                 log=self.log(name),
                 needed=name != spared,
                 vital=name != mortal,
+                is_spare=name == unasked,
             )
             for name, code in codes.items()
         ]
@@ -172,6 +175,23 @@ def test_stops_in_order_and_all_are_waited_for(stage: Stage) -> None:
     assert Path(trace).read_text().split() == ["learner", "evaluator", "matchmaker"]
     assert {facts.state for facts in group.facts()} == {State.STOPPED}
     assert group.stop(["learner", "matchmaker"], 60) == []  # twice is fine
+
+
+def test_a_spare_process_runs_while_it_is_wanted(stage: Stage) -> None:
+    group = stage.play(unasked="spare", worker=SLEEP, spare=SLEEP)
+    spare = group.members["spare"]
+    assert (spare.state, spare.pid) == (State.STOPPED, 0)
+    group.want("spare", False)
+    group.want("spare", True)
+    first = spare.pid
+    group.want("spare", True)
+    assert (spare.state, spare.pid) == (State.RUNNING, first)
+    group.want("spare", False)
+    stage.check_until(lambda: spare.state is State.STOPPED)
+    assert not spare.is_alive
+    assert spare.restarts == 0
+    group.want("spare", True)
+    assert spare.pid != first
 
 
 def test_waits_double_and_old_restarts_are_forgotten() -> None:

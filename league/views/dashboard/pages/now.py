@@ -162,11 +162,14 @@ def _processes(league: LeagueFacts) -> Block:
     status, rows = league.status, list[tuple[Text, ...]]()
     if status is not None:
         doing = f"{status.log_position:,} results, {status.open_leases:,} leases open"
-        rows.append(("matchmaker", doing, "", "", "", "now"))
+        rows.append(("matchmaker", doing, "", "", "", "now", ""))
+    has_nodes = status is not None and status.has_nodes
     for worker in league.workers:
-        rows.append(tuple(_row(worker, league)))
+        rows.append((*_row(worker, league), worker.node))
     words = "What each process does, what it waits for, and when it was last heard from."
-    headings = ("process", "does", "steps#", "speed#", "waits#", "heard")
+    headings = ("process", "does", "steps#", "speed#", "waits#", "heard", "node")
+    if not has_nodes:
+        headings, rows = headings[:-1], [row[:-1] for row in rows]
     return section("Processes", table(headings, rows), words=words)
 
 

@@ -1,0 +1,260 @@
+"""Connects to a Ray cluster, and calls functions on its nodes. No other file imports Ray."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import grpc
+
+from league.cluster.engine import Place
+from league.cluster.runner import Folders, Runner, free_port
+from league.cluster.settings import ClusterSettings, labels_of
+from league.cluster.topology import Spread
+from league.errors import ConfigError, LeagueError, Unavailable
+from league.settings.device_flags import cores
+
+_ENVIRONMENT = {
+    "RAY_AUTH_MODE": "token",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # each node has its own installation
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+_OBJECT_STORE_BYTES = 100_000_000  # only small objects pass through it
+_GCS_SECONDS = 5.0
+_GCS_CALL = "/ray.rpc.NodeInfoGcsService/CheckAlive"
+_PROBE_SECONDS = 60.0
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def _loaded() -> Any:
+    """Imports Ray. Raises `ConfigError` where it is not installed."""
+    os.environ.update(_ENVIRONMENT)  # first, because the import reads some of them
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError(
+            "--engine ray needs Ray, which is not installed: pip install 'kumite[cluster]'"
+        ) from None
+    return ray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """Describes a live node of the cluster. No two nodes have the same `name`."""
+
+    id: str
+    name: str
+    address: str
+    cpus: float
+    gpus: float
+    labels: Mapping[str, str]
+
+    def suits(self, place: Place) -> bool:
+        """Returns whether the node is large enough for a process and has its labels."""
+        is_labelled = place.labels.items() <= dict(self.labels).items()
+        return is_labelled and self.cpus >= place.cpus and self.gpus >= place.gpus
+
+
+class Sight(NamedTuple):
+    """Holds an actor's answer: its node, the node's address with a free port, and whether the node
+    sees the run's folder.
+    """
+
+    node: str
+    address: str
+    port: int
+    sees: bool
+
+
+class Actor(Runner):
+    """Runs a process on a node."""
+
+    def look(self, folders: Folders) -> Sight:
+        """Describes this node."""
+        ray = _loaded()
+        address = ray.util.get_node_ip_address()
+        node = ray.get_runtime_context().get_node_id()
+        return Sight(node, address, free_port(address), folders.are_here())
+
+
+def _call(work: Callable[[T], R], item: T) -> R:
+    return work(item)
+
+
+def _sees(folders: Folders) -> bool:
+    return folders.are_here()
+
+
+def first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1][:200] if lines else type(error).__name__
+
+
+def _check_token(address: str) -> None:
+    """Raises `ConfigError` if the cluster answers callers without a token, or `Unavailable` if it
+    does not answer.
+    """
+    with grpc.insecure_channel(address) as channel:
+        try:
+            channel.unary_unary(_GCS_CALL)(b"", timeout=_GCS_SECONDS, wait_for_ready=True)
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+                return
+            raise Unavailable(
+                f"no Ray cluster answers at {address} ({error.code().name}): start Ray there, or "
+                "set RAY_ADDRESS to the head node's address"
+            ) from None
+    raise ConfigError(
+        f"the Ray cluster at {address} asks for no token, so everybody who reaches it can run "
+        "programs on its nodes: start all nodes with RAY_AUTH_MODE=token (docs/scaling.md)"
+    )
+
+
+class Cluster:
+    """Connects to a Ray cluster. Use it as a context manager.
+
+    It joins the cluster of `RAY_ADDRESS`, or else the cluster that this machine belongs to. Without
+    a cluster it starts Ray on this machine alone, until the context ends.
+
+    Raises:
+        ConfigError: Ray is not installed, this machine has no token of the cluster, or the cluster
+            does not ask for a token.
+        Unavailable: the cluster does not answer.
+    """
+
+    def __init__(self) -> None:
+        self.ray = _loaded()
+        quiet = {"logging_level": "ERROR", "log_to_driver": False}
+        named = os.environ.get("RAY_ADDRESS", "")
+        if named and named != "auto":
+            _check_token(named)
+        try:
+            self.ray.init(address=named or "auto", **quiet)
+        except self.ray.exceptions.AuthenticationError:
+            raise ConfigError(
+                "this machine has no token of the Ray cluster: copy ~/.ray/auth_token of the head "
+                "node to the same place here (chmod 600), or name the file as RAY_AUTH_TOKEN_PATH"
+            ) from None
+        except (ConnectionError, SystemExit) as error:
+            if named or isinstance(error, SystemExit):
+                raise Unavailable(
+                    f"the Ray cluster {named} does not answer ({first_line(error)}): is it up, "
+                    "and is its token that of ~/.ray/auth_token here?"
+                ) from None
+            self.ray.init(
+                address="local",
+                num_cpus=cores(),
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                **quiet,
+            )
+        try:
+            _check_token(self.ray.get_runtime_context().gcs_address)
+        except LeagueError:
+            self.ray.shutdown()
+            raise
+        self.address = str(self.ray.util.get_node_ip_address())
+        self.node = str(self.ray.get_runtime_context().get_node_id())
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ray.shutdown()
+
+    def nodes(self) -> list[Node]:
+        """Returns the live nodes. The call may block while a node dies."""
+        alive = [node for node in self.ray.nodes() if node["Alive"]]
+        hosts = [node["NodeManagerHostname"] for node in alive]
+        return [
+            Node(
+                id=node["NodeID"],
+                name=host if hosts.count(host) == 1 else f"{host}-{node['NodeID'][:6]}",
+                address=node["NodeManagerAddress"],
+                cpus=node["Resources"].get("CPU", 0.0),
+                gpus=node["Resources"].get("GPU", 0.0),
+                labels=node.get("Labels") or {},
+            )
+            for node, host in zip(alive, hosts, strict=True)
+        ]
+
+    def spread(self, settings: ClusterSettings, host: str, *, is_on_cpu: bool) -> Spread:
+        """Returns how to spread a league over the nodes.
+
+        Args:
+            settings: the section `[cluster]`.
+            host: the address that the matchmaker listens on.
+            is_on_cpu: whether learners train on CPUs even if there are GPUs.
+        """
+        labels = labels_of(settings.learners).items()
+        gpus = any(node.gpus and labels <= dict(node.labels).items() for node in self.nodes())
+        everywhere = host in ("0.0.0.0", "::", "[::]")
+        return Spread(
+            settings=settings,
+            reached_at=self.address if everywhere else host,
+            gpus=settings.gpus if gpus and not is_on_cpu else 0.0,
+        )
+
+    def words(self) -> str:
+        """Returns the cluster's size in words."""
+        nodes = self.nodes()
+        cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
+        count = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
+        return f"Computing on Ray: {count}, {cpus:g} CPUs, {gpus:g} GPUs."
+
+    def blind(self, nodes: Sequence[Node], folders: Folders) -> list[Node]:
+        """Returns the nodes that do not see the folders.
+
+        Raises:
+            Unavailable: a node has no Kumite, or does not answer.
+        """
+        strategy = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        look = self.ray.remote(_sees)
+        asked = [
+            look.options(num_cpus=0, scheduling_strategy=strategy(node.id, soft=False)).remote(
+                folders
+            )
+            for node in nodes
+        ]
+        unseen = []
+        for node, reply in zip(nodes, asked, strict=True):
+            try:
+                if not self.ray.get(reply, timeout=_PROBE_SECONDS):
+                    unseen.append(node)
+            except Exception as error:
+                raise Unavailable(
+                    f"node {node.name} of the Ray cluster can't run Kumite "
+                    f"({first_line(error)}): install the same version of Kumite in the Python "
+                    "that runs Ray there"
+                ) from None
+        return unseen
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[int, R]]:
+        """Calls a function for each item, each call on a core of some node.
+
+        Work of a node that dies is done again on another node.
+
+        Yields:
+            The number of an item and the result, as soon as there is a result.
+
+        Raises:
+            LeagueError: the function raised it, or its process was killed.
+        """
+        call = self.ray.remote(_call).options(num_cpus=1)
+        numbers = {call.remote(work, item): number for number, item in enumerate(items)}
+        try:
+            while numbers:
+                (reply, *_), _ = self.ray.wait(list(numbers))
+                try:
+                    yield numbers.pop(reply), self.ray.get(reply)
+                except self.ray.exceptions.RayTaskError as error:
+                    raise error.cause from None
+                except self.ray.exceptions.RayError as error:
+                    raise LeagueError(f"a training was killed: {first_line(error)}") from None
+        finally:
+            for reply in numbers:
+                self.ray.cancel(reply, force=True)
