@@ -41,8 +41,8 @@ class Resources:
 
 
 def check_installed() -> None:
-    """Raises `InvalidInput` if a package of Ray Tune is not installed. Ray itself is imported later,
-    because it reads the environment at its import.
+    """Raises `InvalidInput` if a package of Ray Tune is not installed. Ray itself is imported
+    later, because it reads the environment at its import.
     """
     for name in ("ray", "pandas", "pyarrow", "tensorboardX"):
         if find_spec(name) is None:

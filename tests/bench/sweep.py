@@ -2,9 +2,10 @@
 
     nice -n 10 .venv/bin/python tests/bench/sweep.py sweep FOLDER [--repetitions 5] [--trials 16]
 
-The game is Kuhn poker, where NashConv is exact: 0 in equilibrium. `sweep` repeats `bin/league sweep`
-with another seed. A repetition succeeds if the best trial by league score, in clean matches against
-the game's bots, is among the three best trials by the NashConv of the same mixture of snapshots.
+The game is Kuhn poker, where NashConv is exact: 0 in equilibrium. `sweep` repeats `bin/league
+sweep` with another seed. A repetition succeeds if the best trial by league score, in clean matches
+against the game's bots, is among the three best trials by the NashConv of the same mixture of
+snapshots.
 The same command continues. It interrupts the sweep while the file `--pause` exists.
 """
 
@@ -13,14 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # learner.py in this folder is not the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
 from league.agent.history_policy import answers
 from league.agent.snapshot import load_snapshot
 from league.contest.league import League
@@ -31,6 +30,7 @@ from league.players import PlayerKind, later_half
 from league.runs.blobs import BlobFolder
 from league.service import die_with_parent
 
+ROOT = Path(__file__).parents[2]
 SETTINGS = """\
 extends = "board"
 
@@ -65,7 +65,7 @@ def run(words: list[str], pause: Path) -> None:
             if process.returncode:
                 raise SystemExit(f"{words} ended with {process.returncode}")
             return
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.wait(120)
 
 
@@ -107,8 +107,11 @@ def sweep(folder: Path, repetition: int, trials: int, matches: int, pause: Path)
         values = " ".join(f"{name}={value:g}" for name, value in settings.items())
         print(f"  {steps} steps, score {score:+.3f}, NashConv {truth:.3f}: {values}")
     spent = time.monotonic() - began
-    print(f"repetition {repetition}: the best by score is number {place} of {len(found)} by NashConv "
-          f"({found[0][2]:.3f}, least {by_truth[0]:.3f}), {spent:.0f} s", flush=True)  # fmt: skip
+    print(
+        f"repetition {repetition}: the best by score is number {place} of {len(found)} by NashConv "
+        f"({found[0][2]:.3f}, least {by_truth[0]:.3f}), {spent:.0f} s",
+        flush=True,
+    )
     return place <= 3
 
 
