@@ -74,18 +74,18 @@ def test_a_sweep_that_was_interrupted_and_killed_is_continued(tmp_path: Path) ->
     (tmp_path / "space.toml").write_text(SPACE)
 
     first = begin(tmp_path)
-    wait_for(lambda: rungs(tmp_path) >= 1, seconds=300)
+    wait_for(lambda: rungs(tmp_path) >= 1)
     assert processes(tmp_path)
     first.send_signal(signal.SIGINT)
     assert first.wait(60) == 130
-    wait_for(lambda: not processes(tmp_path), seconds=60)
+    wait_for(lambda: not processes(tmp_path))
     scored = rungs(tmp_path)
 
     second = begin(tmp_path)
-    wait_for(lambda: len(processes(tmp_path)) >= 3, seconds=300)
+    wait_for(lambda: len(processes(tmp_path)) >= 3)
     os.kill(second.pid, signal.SIGKILL)
     second.wait(60)
-    wait_for(lambda: not processes(tmp_path), seconds=60)
+    wait_for(lambda: not processes(tmp_path))
     assert rungs(tmp_path) >= scored
 
     other = begin(tmp_path, "--seed", "1")
