@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from league.contest.league import League
 from league.errors import DataCorrupt, LeagueError, NotFound, Unavailable, nearest
@@ -25,12 +25,14 @@ from league.evaluations import mixture_of, text_of
 from league.ids import average_of, lineage_of
 from league.metrics import Measured
 from league.players import Book, Player, PlayerKind, later_half
-from league.rpc.client import MatchmakerClient
 from league.runs import finding
 from league.runs.files import first_fault, read_json, write_whole
 from league.service import die_with_parent
 from league.sweep.score import elo_lead, value_against
 from league.sweep.space import Choice, assignment
+
+if TYPE_CHECKING:  # gRPC takes a quarter of a second to load
+    from league.rpc.client import MatchmakerClient
 
 RATING = "rating"
 """The score that is a rating against all bots of the game."""

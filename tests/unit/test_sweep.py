@@ -58,7 +58,7 @@ def test_each_part_of_each_dimension_has_a_trial(tmp_path: Path) -> None:
         ("learner.lerning_rate = [0.1]", "learning_rate"),
         ("lerner.learning_rate = [0.1]", "learner"),
         ("learner.learning_rate = [-1.0]", "learning_rate"),
-        ("learner.learning_rate = { low = 0.1, hihg = 0.2 }", "high"),
+        ("learner.learning_rate = { low = 0.1, high = 0.2, scle = 'log' }", "scale"),
         ("learner.learning_rate = { low = 0.2, high = 0.1 }", "0.2"),
         ("learner.learning_rate = { low = 0.0, high = 0.1, scale = 'log' }", "above 0"),
         ("learner.learning_rate = { low = 0.1, high = 0.2, scale = 'lin' }", "lin"),
@@ -69,6 +69,7 @@ def test_each_part_of_each_dimension_has_a_trial(tmp_path: Path) -> None:
         ("learner.learning_rate = {}", "learning_rate"),
         ("learner.steps = [1000, 2000]", "learner.steps"),
         ("learner.batch_size = [1000]", "n_steps"),
+        ("learner.batch_size = [512]\nlearner.gradient_parts = [16, 32]", "gradient_parts"),
         ("", "[sweep]"),
     ],
 )
@@ -200,3 +201,10 @@ def test_without_ray_the_message_names_the_extra(
     with pytest.raises(InvalidInput, match=r"kumite\[cluster\]"):
         sweep(file)
     assert not (tmp_path / "sweeps").exists()
+
+
+def test_the_example_of_the_docs_can_be_searched(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text(encoding="utf-8")
+    file = written(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
+    sections = resolve(None, file, environment={})
+    assert len(trials_of(read_space(file), sections, 16, seed=0, where=str(file))) == 16
