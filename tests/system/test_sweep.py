@@ -77,22 +77,22 @@ def test_a_sweep_that_was_interrupted_and_killed_is_continued(tmp_path: Path) ->
     wait_for(lambda: rungs(tmp_path) >= 1)
     assert processes(tmp_path)
     first.send_signal(signal.SIGINT)
-    assert first.wait(60) == 130
+    assert first.wait() == 130
     wait_for(lambda: not processes(tmp_path))
     scored = rungs(tmp_path)
 
     second = begin(tmp_path)
     wait_for(lambda: len(processes(tmp_path)) >= 3)
     os.kill(second.pid, signal.SIGKILL)
-    second.wait(60)
+    second.wait()
     wait_for(lambda: not processes(tmp_path))
     assert rungs(tmp_path) >= scored
 
-    other = begin(tmp_path, "--seed", "1")
-    assert other.wait(120) == 2  # other settings
+    other = begin(tmp_path, "--score", "rock")
+    assert other.wait() == 2  # another score
 
     last = begin(tmp_path, "--write-preset", "best.toml")
-    out, err = last.communicate(timeout=600)
+    out, err = last.communicate()
     assert last.returncode == 0, err
     assert not processes(tmp_path)
     with (tmp_path / "swept" / "sweep.csv").open() as file:
