@@ -37,8 +37,6 @@ if TYPE_CHECKING:  # gRPC takes a quarter of a second to load
 RATING = "rating"
 """The score that is a rating against all bots of the game."""
 POLL_SECONDS = 0.3
-STOP_SECONDS = 60.0
-"""Time for a league to stop. A learner saves a checkpoint first."""
 STARTS = 3
 """Number of starts of a league that ends by itself before it is scored, as when its last snapshot
 came too late for the evaluator.
@@ -189,7 +187,9 @@ def play(order: Order, trial: Trial, report: Callable[[Rung], None]) -> None:
 
 @contextmanager
 def _league(order: Order, trial: Trial) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs the trial's league during the block. The kernel ends it when this process ends."""
+    """Runs the trial's league during the block. The kernel ends the league's processes when the
+    league or this process ends.
+    """
     words = [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable, "-m"]
     words += ["league.cluster.main", "--headless", "--no-dashboard"]
     words += ["--config", str(order.config), "--run-dir", str(order.run_dir(trial.number))]
@@ -202,13 +202,9 @@ def _league(order: Order, trial: Trial) -> Iterator[subprocess.Popen[bytes]]:
         )
     try:
         yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    finally:  # all that counts is on disk, and a league that stops by itself writes reports first
+        process.kill()
+        process.wait()
 
 
 def _last_line(log: Path) -> str:

@@ -130,6 +130,7 @@ def _ray(folder: Path, resources: Resources) -> Iterator[None]:
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_BACKEND_LOG_LEVEL": "error",
+        "RAY_worker_niceness": "0",  # Ray's 15 would slow leagues down beside any other process
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
         "RAY_AIR_NEW_OUTPUT": "0",  # prints nothing at verbosity 0, unlike the new output
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
