@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-TUNABLE = ("learning_rate", "ent_coef", "clip_range")
-"""Settings of [learner] that a copy may change."""
 FINAL = "_final"
 """Ending of a schedule's last value, which changes together with its first value."""
-REWARD = "reward."
-"""Prefix of the weights of `game.reward_weights`, which a copy may change, too."""
 
 
 @dataclass(frozen=True, kw_only=True)

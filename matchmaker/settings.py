@@ -8,9 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from league.errors import nearest
 from league.games.settings import GameSettings
-from league.population import REWARD, TUNABLE
 from league.settings.base import Sections, Settings, sections_hash
 from league.stats.gates.bernoulli import LEAST_GAP
 from league.stats.gates.multinomial import LEAST_ELO_GAP
@@ -90,38 +88,6 @@ class AdmissionSettings(Settings):
         return self
 
 
-class PopulationSettings(Settings):
-    """Lets several mains copy each other (population based training, PBT). A main copies another
-    main's weights and settings when clean matches show that the other is better.
-    """
-
-    interval: int = Field(default=0, ge=0)
-    """Steps between two comparisons of a main with the other mains. 0: mains never copy."""
-
-    matches: int = Field(default=400, ge=4, le=100_000, multiple_of=2)
-    """Clean matches of a main's newest snapshot against each other main's for a comparison."""
-
-    confidence: float = Field(default=0.95, gt=0.5, lt=1.0)
-    """Confidence of all comparisons of a run together (Bonferroni)."""
-
-    perturb: tuple[str, ...] = ("learning_rate", "ent_coef", "clip_range")
-    """Settings of [learner] that a copy changes. A weight of `game.reward_weights` is
-    "reward.TERM". The last value of a schedule changes with the first.
-    """
-
-    factor: float = Field(default=1.25, gt=1.0, le=10.0)
-    """Factor by which a copy multiplies or divides each of these settings, at random."""
-
-    @field_validator("perturb")
-    @classmethod
-    def _check_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if name not in TUNABLE and not name.startswith(REWARD):
-                hint = nearest(name, TUNABLE) or f"known are {', '.join(TUNABLE)}, {REWARD}TERM"
-                raise ValueError(f"a copy can't change {name!r}: {hint}")
-        return names
-
-
 class MatchmakerSection(Settings):
     """Defines the section [matchmaker]."""
 
@@ -160,8 +126,11 @@ class MatchmakerSection(Settings):
     exploiters: ExploiterGateSettings = Field(default_factory=ExploiterGateSettings)
     """Gates of exploiters."""
 
-    population: PopulationSettings = Field(default_factory=PopulationSettings)
-    """Mains that copy each other."""
+    population_interval: int = Field(default=0, ge=0)
+    """Steps between two comparisons of a main with the other mains (population based training). A
+    main copies another main's weights and settings if clean matches show that the other is better.
+    0: mains never copy each other.
+    """
 
     max_saved: int = Field(default=200, ge=2, le=100_000)
     """Active snapshots that a lineage keeps. If there are more, the oldest retires, and its

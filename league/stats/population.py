@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from league.metrics import Measured, wilson_interval
 from league.players import PayoffCell
@@ -57,14 +57,13 @@ def better_member(
     return None if best is None or values[best].low <= 0.0 else (best, values[best])
 
 
-def perturbed(
-    values: Mapping[str, float], names: Collection[str], factor: float, rng: random.Random
-) -> dict[str, float]:
-    """Multiplies or divides each named value by `factor`, at random. The last value of a schedule
+def perturbed(values: Mapping[str, float], factor: float, rng: random.Random) -> dict[str, float]:
+    """Multiplies or divides each value by `factor`, at random. The last value of a schedule
     (`FINAL`) changes as its first value does, so the schedule keeps its shape.
     """
-    scales = {name: factor if rng.random() < 0.5 else 1 / factor for name in sorted(names)}
+    firsts = sorted({name.removesuffix(FINAL) for name in values})
+    scales = {name: factor if rng.random() < 0.5 else 1 / factor for name in firsts}
     return {
-        name: float(f"{value * scales.get(name.removesuffix(FINAL), 1.0):.6g}")
+        name: float(f"{value * scales[name.removesuffix(FINAL)]:.6g}")
         for name, value in values.items()
     }

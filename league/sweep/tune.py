@@ -149,7 +149,7 @@ def _ray(folder: Path, resources: Resources) -> Iterator[None]:
         ray.init(
             address="auto" if resources.join else "local",
             log_to_driver=False,
-            logging_level=logging.ERROR,
+            logging_level=logging.CRITICAL,  # the records of the trials have their faults
             **({} if resources.join else started),
         )
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:

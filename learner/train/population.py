@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from league.agent.snapshot import load_snapshot
 from league.errors import ConfigError
-from league.population import FINAL, REWARD, TUNABLE, MemberCopy
+from league.population import MemberCopy
 from league.runs.files import first_fault
 from learner.settings import LearnerSettings
 from learner.train.build import SessionSettings
@@ -25,13 +25,10 @@ from learner.train.checkpoint import load_weights, snapshot_values
 if TYPE_CHECKING:
     from learner.train.parts import SessionParts
 
-NAMES = tuple(
-    name
-    for first in TUNABLE
-    for name in (first, first + FINAL)
-    if name in LearnerSettings.model_fields
-)
-"""Settings of [learner] that a copy may change, with the last values of their schedules."""
+NAMES = ("learning_rate", "learning_rate_final", "ent_coef", "ent_coef_final", "clip_range")
+"""Settings of [learner] that a copy may change."""
+REWARD = "reward."
+"""Prefix of the weights of `game.reward_weights`, which a copy may change, too."""
 log = logging.getLogger(__name__)
 
 

@@ -3,7 +3,7 @@
 A comparison takes two calls of a member. The first call requests clean matches (both players
 frozen) of the member's newest snapshot against the newest snapshot of each other main. The second
 call, an interval later, judges these matches. Each match is judged once, and all intervals of a run
-hold together with the confidence that the settings give.
+hold together with `CONFIDENCE`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,13 @@ from matchmaker.sampling.draw import derived_seed
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
 
+MATCHES = 400
+"""Clean matches of a main's newest snapshot against each other main's for a comparison. They show a
+lead of 0.2 points or more in most cases."""
+CONFIDENCE = 0.95
+"""Confidence of all comparisons of a run together."""
+FACTOR = 1.25
+"""Factor by which a copy multiplies or divides each setting, at random."""
 BY = "the population"
 """Name of the league itself in the evaluations that it requests."""
 
@@ -56,8 +63,8 @@ def compare_member(
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.number(last_step, "last_step", 0, checks.MAX_STEP)
     values = checks.metrics(values)
-    settings, state = league.settings.population, league.view.population
-    if not settings.interval:
+    interval, state = league.settings.population_interval, league.view.population
+    if not interval:
         return None
     live = _mains(league)
     if row.player not in live:
@@ -66,15 +73,15 @@ def compare_member(
     if copy is not None and copy.number > applied:
         return copy
     member = state.members.get(row.player)
-    if member is not None and step - member.step < settings.interval:
+    if member is not None and step - member.step < interval:
         return None
     if member is not None and member.evaluation:
         found = evaluate.report(league, member.evaluation)
         if found.is_open:
             return None  # the evaluators are late, so the main asks again after its next snapshot
         done = found.evaluation.state is EvaluationState.DONE
-        comparisons = max(1, last_step // settings.interval)
-        confidence = confidence_of_each(settings.confidence, len(live), comparisons)
+        comparisons = max(1, last_step // interval)
+        confidence = confidence_of_each(CONFIDENCE, len(live), comparisons)
         if done and (
             copy := _judged(league, tx, found.evaluation.player, member, step, confidence)
         ):
@@ -104,8 +111,8 @@ def _request(league: League, tx: Transaction, member: Member, live: list[str]) -
             continue
     own = newest.pop(member.player, None)
     if own is not None and newest:
-        others, matches = [one.name for one in newest.values()], league.settings.population.matches
-        asked = evaluate.request_evaluation(league, tx, own.name, others, matches, Book.EVAL, BY)
+        others = [one.name for one in newest.values()]
+        asked = evaluate.request_evaluation(league, tx, own.name, others, MATCHES, Book.EVAL, BY)
         member = replace(member, evaluation=asked.number)
     words = ", ".join(f"{name} = {value:g}" for name, value in sorted(member.values.items()))
     text = f"{member.player} trains with {words}"
@@ -116,7 +123,7 @@ def _judged(
     league: League, tx: Transaction, own: str, member: Member, step: int, confidence: float
 ) -> MemberCopy | None:
     """Judges a comparison. Logs and returns a copy if another member is better for certain."""
-    view, settings = league.view, league.settings.population
+    view = league.view
     payoff = view.tables[Book.EVAL].payoff
     opponents = evaluate.report(league, member.evaluation).evaluation.opponents
     cells = {name: payoff.cell(name, own) for name in opponents}
@@ -139,7 +146,7 @@ def _judged(
         step=step,
         source=source,
         digest=view.players[source].digest,
-        values=perturbed(other.values, settings.perturb, settings.factor, rng),
+        values=perturbed(other.values, FACTOR, rng),
         score=value.value,
         low=value.low,
         high=value.high,

@@ -16,16 +16,15 @@ from league.evaluations import targets
 from league.players import Assignment, Pairing
 from league.population import MemberCopy
 from league.views.dashboard.pages import lineage
-from matchmaker.settings import PopulationSettings
 
 VALUES = {"learning_rate": 1e-3, "ent_coef": 0.1}
 OTHERS = {"learning_rate": 4e-3, "ent_coef": 0.2}
-SETTINGS = PopulationSettings(interval=100, matches=60, confidence=0.9, perturb=("ent_coef",))
+INTERVAL = 100
 
 
 @pytest.fixture
 def league(tmp_path: Path) -> Iterator[SmallLeague]:
-    with small_league(tmp_path, (), population=SETTINGS) as league:
+    with small_league(tmp_path, (), population_interval=INTERVAL) as league:
         yield league
 
 
@@ -87,12 +86,12 @@ def test_a_member_copies_a_better_member_and_perturbs_its_settings(
     assert copy is not None
     assert (copy.player, copy.source, copy.step) == ("weak", "strong@100", 200)
     assert copy.digest == snapshot(100, "strong").digest
-    assert copy.values["learning_rate"] == OTHERS["learning_rate"]
+    assert copy.values["learning_rate"] in (5e-3, 3.2e-3)
     assert copy.values["ent_coef"] in (0.25, 0.16)
     assert copy.score == pytest.approx(0.8)
     assert 0.0 < copy.low < copy.score < copy.high
     # the small league has a third main, which has no snapshot yet
-    assert copy.confidence == pytest.approx(1 - 0.1 / (3 * 2 * 10))
+    assert copy.confidence == pytest.approx(1 - 0.05 / (3 * 2 * 10))
     assert ask(league, strong, 200, OTHERS) is None  # nobody is better
     assert league.client.population().copies == (copy,)
 
@@ -109,7 +108,7 @@ def test_equal_members_go_on_with_their_own_settings(
 
 
 def test_a_copy_is_repeated_until_it_is_applied_over_a_restart(tmp_path: Path) -> None:
-    with small_league(tmp_path, (), population=SETTINGS) as league:
+    with small_league(tmp_path, (), population_interval=INTERVAL) as league:
         weak, strong = begin(league, "weak"), begin(league, "strong")
         for name, number in (("weak", weak), ("strong", strong)):
             publish(league, name, number, 100)
@@ -118,7 +117,7 @@ def test_a_copy_is_repeated_until_it_is_applied_over_a_restart(tmp_path: Path) -
         copy = ask(league, weak, 200, VALUES)
         assert copy is not None
         assert ask(league, weak, 200, VALUES) == copy
-    with small_league(tmp_path, (), population=SETTINGS) as league:
+    with small_league(tmp_path, (), population_interval=INTERVAL) as league:
         weak = begin(league, "weak")
         assert league.client.population().copies == (copy,)
         assert ask(league, weak, 200, VALUES) == copy
@@ -172,4 +171,4 @@ def test_the_lineage_page_shows_members_and_copies(
     ask(league, two[0], 200, VALUES)
     shown = str(lineage.population_section(league.client.population()))
     assert "strong@100" in shown
-    assert "learning_rate = 0.004" in shown
+    assert "learning_rate = 0.004" in shown  # the strong member's own

@@ -9,7 +9,7 @@ import pytest
 
 from league.errors import ConfigError
 from league.players import PayoffCell
-from league.settings.base import lay_over, resolve
+from league.settings.base import resolve
 from league.stats.payoff import Stakes
 from league.stats.population import better_member, confidence_of_each, perturbed
 from learner.train.build import SessionSettings
@@ -76,13 +76,13 @@ def test_a_schedule_keeps_its_shape_when_it_is_perturbed() -> None:
         "ent_coef": 0.1,
     }
     seen = set()
-    for seed in range(20):
-        after = perturbed(before, ["learning_rate", "ent_coef"], 1.25, random.Random(seed))
+    for seed in range(60):
+        after = perturbed(before, 1.25, random.Random(seed))
         assert after["learning_rate"] in (1.25e-3, 8e-4)
         assert after["learning_rate_final"] == pytest.approx(after["learning_rate"] / 10)
-        assert after["clip_range"] == 0.2
-        seen.add((after["learning_rate"], after["ent_coef"]))
-    assert len(seen) == 4
+        assert after["clip_range"] in (0.25, 0.16)
+        seen.add(tuple(after.values()))
+    assert len(seen) == 8
 
 
 def test_copied_values_become_settings_and_only_they_change() -> None:
@@ -98,10 +98,3 @@ def test_copied_values_become_settings_and_only_they_change() -> None:
     assert values_of(after) == {**values, "learning_rate": 5e-4, "reward.knockout": 3.0}
     with pytest.raises(ConfigError, match="clip_range"):
         tuned(settings, {"clip_range": -1.0})
-
-
-def test_a_misspelt_setting_to_perturb_is_refused() -> None:
-    sections = resolve("board", environment={})
-    lay_over(sections, None, ['matchmaker.population.perturb=["clip_range", "reward.win"]'])
-    with pytest.raises(ConfigError, match="learning_rate"):
-        lay_over(sections, None, ['matchmaker.population.perturb=["learning_rat"]'])
