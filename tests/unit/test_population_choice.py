@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from league.errors import ConfigError
 from league.players import PayoffCell
-from league.settings.base import resolve
+from league.settings.base import lay_over, resolve
 from league.stats.payoff import Stakes
 from league.stats.population import better_member, confidence_of_each, perturbed
 from learner.train.build import SessionSettings
@@ -98,3 +99,15 @@ def test_copied_values_become_settings_and_only_they_change() -> None:
     assert values_of(after) == {**values, "learning_rate": 5e-4, "reward.knockout": 3.0}
     with pytest.raises(ConfigError, match="clip_range"):
         tuned(settings, {"clip_range": -1.0})
+
+
+def test_the_example_of_the_docs_is_a_population(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text(encoding="utf-8")
+    example = page.partition("## A population")[2].partition("```toml\n")[2].partition("```")[0]
+    file = tmp_path / "population.toml"
+    file.write_text(example)
+    sections = resolve(None, file, environment={})
+    assert sections["matchmaker"]["population_interval"] == 50_000
+    learners = {one["name"]: one["set"] for one in sections["supervisor"]["learners"]}
+    fast = SessionSettings.of(lay_over(sections, None, learners["fast"]))
+    assert values_of(fast)["learning_rate"] == 3e-3
