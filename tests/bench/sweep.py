@@ -177,6 +177,8 @@ def train(folder: Path, text: str, pause: Path) -> dict[str, float]:
     if not (folder / "done").exists():
         run(words, pause, lambda: is_done(run_dir))
         (folder / "done").touch()
+        while live_address(run_dir) is not None:  # the kernel ends the killed league's processes
+            time.sleep(0.2)
     with League(run_dir=run_dir).connect() as client:
         rated = [one.player for one in client.ratings() if one.player.kind is PlayerKind.SNAPSHOT]
         copies = client.population().copies
