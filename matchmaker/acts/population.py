@@ -62,7 +62,8 @@ def compare_member(
     row = league.current_incarnation(tx, incarnation)
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.number(last_step, "last_step", 0, checks.MAX_STEP)
-    values = checks.metrics(values)
+    checks.number(applied, "applied", 0, checks.MAX_STEP)
+    _check_values(values)
     interval, state = league.settings.population_interval, league.view.population
     if not interval:
         return None
@@ -86,8 +87,16 @@ def compare_member(
             copy := _judged(league, tx, found.evaluation.player, member, step, confidence)
         ):
             return copy
-    _request(league, tx, Member(player=row.player, step=step, values=values), live)
+    _request(league, tx, Member(player=row.player, step=step, values=dict(values)), live)
     return None
+
+
+def _check_values(values: Mapping[str, float]) -> None:
+    checks.number(len(values), "values", 0, checks.MAX_METRICS)
+    for name, value in values.items():
+        checks.text(name, "a setting's name", checks.MAX_NAME)
+        if not abs(value) <= checks.MAX_MEASURED:
+            raise InvalidInput(f"{name} = {value:g} is no setting: give a number")
 
 
 def _mains(league: League) -> list[str]:
