@@ -350,6 +350,8 @@ EVENT_KINDS = (
     "leases_abandoned",
     "leases_expired",
     "leases_released",
+    "member_compared",
+    "member_copied",
     "milestone",
     "mix_changed",
     "mix_reset",

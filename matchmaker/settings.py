@@ -126,6 +126,12 @@ class MatchmakerSection(Settings):
     exploiters: ExploiterGateSettings = Field(default_factory=ExploiterGateSettings)
     """Gates of exploiters."""
 
+    population_interval: int = Field(default=0, ge=0)
+    """Steps between two comparisons of a main with the other mains (population based training). A
+    main copies another main's weights and settings if clean matches show that the other is better.
+    0: mains never copy each other.
+    """
+
     max_saved: int = Field(default=200, ge=2, le=100_000)
     """Active snapshots that a lineage keeps. If there are more, the oldest retires, and its
     results stay. Milestones never retire, and snapshots in the support of the league's Nash mixture

@@ -36,6 +36,7 @@ from league.players import (
     Role,
     Verdict,
 )
+from league.population import MemberCopy, Population
 from league.rpc.channel import TRANSFER_SECONDS, Connection
 from league.rpc.convert import encoded, from_enum, from_message
 from league.runs.blobs import MOST_BYTES, PART_BYTES, BlobKind
@@ -289,6 +290,36 @@ class MatchmakerClient(Connection):
         )
         return _part(StageRequest, reply, "asked")
 
+    def compare_member(
+        self,
+        incarnation: int | Incarnation,
+        step: int,
+        last_step: int,
+        values: Mapping[str, float],
+        applied: int = 0,
+    ) -> MemberCopy | None:
+        """Compares a main with the other mains of its population, if a comparison is due.
+
+        Args:
+            incarnation: the incarnation of the main's worker.
+            step: the main's step.
+            last_step: the step at which its training ends.
+            values: its settings that may change, by name.
+            applied: number of the newest copy that it has applied, 0 without a copy.
+
+        Returns:
+            The copy that the main has to apply now, or None.
+        """
+        reply = self._ask(
+            "CompareMember",
+            incarnation=incarnation,
+            step=step,
+            last_step=last_step,
+            values=values,
+            applied=applied,
+        )
+        return _part(MemberCopy, reply, "copy")
+
     def put_blob(self, content: bytes) -> str:
         """Uploads weights, unless the league has them, and returns their digest.
 
@@ -364,6 +395,10 @@ class MatchmakerClient(Connection):
         them is active.
         """
         return _all(CurriculumStatus, self._ask("GetCurricula").curricula)
+
+    def population(self) -> Population:
+        """Returns the mains that compare themselves with each other, and the copies so far."""
+        return from_message(Population, self._ask("GetPopulation"))
 
     def players(
         self, kinds: Iterable[PlayerKind] = (), states: Iterable[PlayerState] = ()

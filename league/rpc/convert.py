@@ -24,7 +24,7 @@ from functools import cache, lru_cache
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from league import exploiters, gates, players, stages, status
+from league import exploiters, gates, players, population, stages, status
 from league.errors import InvalidInput, plain
 from league.v1 import evaluator_pb2, exploiters_pb2, matchmaker_pb2, types_pb2
 
@@ -36,6 +36,7 @@ _MESSAGES: dict[type, Any] = {
     gates.CandidateGate: exploiters_pb2.Gate,
     exploiters.Standing: exploiters_pb2.GetStandingResponse,
     status.LeagueStatus: matchmaker_pb2.GetStatusResponse,
+    population.Population: matchmaker_pb2.GetPopulationResponse,
     players.MatchRecord: matchmaker_pb2.GetMatchResponse,
     players.MatchResult: types_pb2.Result,
     players.Verdict: types_pb2.ResultVerdict,

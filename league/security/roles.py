@@ -32,12 +32,12 @@ WORDS = ("read", "worker", "operator")
 _BY_SERVICE = {
     "league.v1.MatchmakerService": {
         AccessRole.READ: (
-            "GetBlob GetCurricula GetMatch GetPayoff GetRatings GetSettings GetStatus ListMatches "
-            "ListPlayers Watch"
+            "GetBlob GetCurricula GetMatch GetPayoff GetPopulation GetRatings GetSettings "
+            "GetStatus ListMatches ListPlayers Watch"
         ),
         AccessRole.WORKER: (
-            "AcquireMatches AcquirePairings EnterStage Heartbeat KeepReferences OpenIncarnation "
-            "PutBlob RegisterPlayers ReleaseMatches ReportResults"
+            "AcquireMatches AcquirePairings CompareMember EnterStage Heartbeat KeepReferences "
+            "OpenIncarnation PutBlob RegisterPlayers ReleaseMatches ReportResults"
         ),
         AccessRole.OPERATOR: (
             "AddRival AskStage PauseLearners PinRating Quarantine QuarantineWorker RemoveRival "

@@ -19,6 +19,8 @@ from league.errors import ConfigError, nearest
 
 GROUP = "kumite.settings"
 """Group of entry points under which packages register the settings classes of their sections."""
+SWEEP = "sweep"
+"""Section with the search space of ``bin/league sweep``. It is no setting."""
 Tables = dict[str, dict[str, Any]]
 """Sections of plain values before they are checked."""
 
@@ -87,8 +89,11 @@ def read_toml(path: Any) -> dict[str, Any]:
 
 
 def read_tables(path: Any) -> Content:
-    """Returns a settings file's ``extends`` and sections. Raises `ConfigError` like `read_toml`."""
+    """Returns a settings file's ``extends`` and sections, without a sweep's search space. Raises
+    `ConfigError` like `read_toml`.
+    """
     content = read_toml(path)
+    content.pop(SWEEP, None)
     extends = content.pop("extends", None)
     for section, values in content.items():
         if not isinstance(values, Mapping):

@@ -222,6 +222,70 @@ class EnterStageResponse(_message.Message):
     asked: _types_pb2.StageRequest
     def __init__(self, asked: _Optional[_Union[_types_pb2.StageRequest, _Mapping]] = ...) -> None: ...
 
+class CompareMemberRequest(_message.Message):
+    __slots__ = ("request_id", "incarnation", "step", "last_step", "values", "applied")
+    class ValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    LAST_STEP_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    incarnation: int
+    step: int
+    last_step: int
+    values: _containers.ScalarMap[str, float]
+    applied: int
+    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., step: _Optional[int] = ..., last_step: _Optional[int] = ..., values: _Optional[_Mapping[str, float]] = ..., applied: _Optional[int] = ...) -> None: ...
+
+class CompareMemberResponse(_message.Message):
+    __slots__ = ("copy",)
+    COPY_FIELD_NUMBER: _ClassVar[int]
+    copy: MemberCopy
+    def __init__(self, copy: _Optional[_Union[MemberCopy, _Mapping]] = ...) -> None: ...
+
+class MemberCopy(_message.Message):
+    __slots__ = ("number", "player", "step", "source", "digest", "values", "score", "low", "high", "confidence", "matches", "at")
+    class ValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    MATCHES_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    player: str
+    step: int
+    source: str
+    digest: str
+    values: _containers.ScalarMap[str, float]
+    score: float
+    low: float
+    high: float
+    confidence: float
+    matches: int
+    at: float
+    def __init__(self, number: _Optional[int] = ..., player: _Optional[str] = ..., step: _Optional[int] = ..., source: _Optional[str] = ..., digest: _Optional[str] = ..., values: _Optional[_Mapping[str, float]] = ..., score: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., confidence: _Optional[float] = ..., matches: _Optional[int] = ..., at: _Optional[float] = ...) -> None: ...
+
 class AskStageRequest(_message.Message):
     __slots__ = ("request_id", "player", "stage", "by")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -413,6 +477,39 @@ class GetCurriculaResponse(_message.Message):
     CURRICULA_FIELD_NUMBER: _ClassVar[int]
     curricula: _containers.RepeatedCompositeFieldContainer[_types_pb2.Curriculum]
     def __init__(self, curricula: _Optional[_Iterable[_Union[_types_pb2.Curriculum, _Mapping]]] = ...) -> None: ...
+
+class GetPopulationRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetPopulationResponse(_message.Message):
+    __slots__ = ("members", "copies")
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    COPIES_FIELD_NUMBER: _ClassVar[int]
+    members: _containers.RepeatedCompositeFieldContainer[Member]
+    copies: _containers.RepeatedCompositeFieldContainer[MemberCopy]
+    def __init__(self, members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[MemberCopy, _Mapping]]] = ...) -> None: ...
+
+class Member(_message.Message):
+    __slots__ = ("player", "step", "values", "evaluation", "at")
+    class ValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    EVALUATION_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    player: str
+    step: int
+    values: _containers.ScalarMap[str, float]
+    evaluation: int
+    at: float
+    def __init__(self, player: _Optional[str] = ..., step: _Optional[int] = ..., values: _Optional[_Mapping[str, float]] = ..., evaluation: _Optional[int] = ..., at: _Optional[float] = ...) -> None: ...
 
 class ListPlayersRequest(_message.Message):
     __slots__ = ("kinds", "states")

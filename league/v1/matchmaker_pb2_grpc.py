@@ -79,6 +79,11 @@ class MatchmakerServiceStub:
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.EnterStageRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_matchmaker__pb2.EnterStageResponse.FromString,
                 _registered_method=True)
+        self.CompareMember = channel.unary_unary(
+                '/league.v1.MatchmakerService/CompareMember',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.CompareMemberRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.CompareMemberResponse.FromString,
+                _registered_method=True)
         self.AskStage = channel.unary_unary(
                 '/league.v1.MatchmakerService/AskStage',
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.AskStageRequest.SerializeToString,
@@ -154,6 +159,11 @@ class MatchmakerServiceStub:
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.GetCurriculaRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_matchmaker__pb2.GetCurriculaResponse.FromString,
                 _registered_method=True)
+        self.GetPopulation = channel.unary_unary(
+                '/league.v1.MatchmakerService/GetPopulation',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.GetPopulationRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.GetPopulationResponse.FromString,
+                _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/league.v1.MatchmakerService/Watch',
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.WatchRequest.SerializeToString,
@@ -228,6 +238,12 @@ class MatchmakerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EnterStage(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompareMember(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -323,6 +339,12 @@ class MatchmakerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetPopulation(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Watch(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -394,6 +416,11 @@ def add_MatchmakerServiceServicer_to_server(servicer, server):
                     servicer.EnterStage,
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.EnterStageRequest.FromString,
                     response_serializer=league_dot_v1_dot_matchmaker__pb2.EnterStageResponse.SerializeToString,
+            ),
+            'CompareMember': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompareMember,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.CompareMemberRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.CompareMemberResponse.SerializeToString,
             ),
             'AskStage': grpc.unary_unary_rpc_method_handler(
                     servicer.AskStage,
@@ -469,6 +496,11 @@ def add_MatchmakerServiceServicer_to_server(servicer, server):
                     servicer.GetCurricula,
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.GetCurriculaRequest.FromString,
                     response_serializer=league_dot_v1_dot_matchmaker__pb2.GetCurriculaResponse.SerializeToString,
+            ),
+            'GetPopulation': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPopulation,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.GetPopulationRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.GetPopulationResponse.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
@@ -734,6 +766,33 @@ class MatchmakerService:
             '/league.v1.MatchmakerService/EnterStage',
             league_dot_v1_dot_matchmaker__pb2.EnterStageRequest.SerializeToString,
             league_dot_v1_dot_matchmaker__pb2.EnterStageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompareMember(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/CompareMember',
+            league_dot_v1_dot_matchmaker__pb2.CompareMemberRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.CompareMemberResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1139,6 +1198,33 @@ class MatchmakerService:
             '/league.v1.MatchmakerService/GetCurricula',
             league_dot_v1_dot_matchmaker__pb2.GetCurriculaRequest.SerializeToString,
             league_dot_v1_dot_matchmaker__pb2.GetCurriculaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPopulation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/GetPopulation',
+            league_dot_v1_dot_matchmaker__pb2.GetPopulationRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.GetPopulationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -126,6 +126,13 @@ class LeaguePPO(RecurrentPPO):
             **kwargs,
         )
 
+    def tune(self, settings: LearnerSettings) -> None:
+        """Continues with another learning rate, entropy weight and clip range."""
+        self.settings = settings
+        self.learning_rate = settings.learning_rate_at
+        self._setup_lr_schedule()
+        self.clip_range = FloatSchedule(settings.clip_range)
+
     @property
     def agent(self) -> AgentConfig:
         """Sizes of the network."""

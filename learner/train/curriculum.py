@@ -181,6 +181,11 @@ class StageRunner:
         has_climbed = len(self.curriculum.stages) > 1 and not self.curriculum.stage.until_opponent
         return (2 if has_climbed else 1) * self._settings.learner.snapshot_interval
 
+    def tune(self, settings: SessionSettings, model: LeaguePPO) -> None:
+        """Continues with other settings, whose stages are the same."""
+        self._settings = settings
+        self.set_rewards(model)
+
     def set_rewards(self, model: LeaguePPO) -> None:
         """Computes the reward weights from the stage and the step, and sets them. So a checkpoint
         need not store the weights.

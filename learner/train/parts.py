@@ -17,6 +17,7 @@ from league.games.hosted import WORKER_WAIT_SECONDS, HostedGame
 from league.players import Player
 from league.rpc.blobs import blobs_of
 from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
 from league.runs.store import store_of
 from league.stages import Place
 from learner.distributed.rank_group import RankGroup
@@ -50,10 +51,12 @@ class SessionParts:
         generation_steps: steps after which an exploiter is frozen at the latest.
         over: whether the exploiter's generation had already ended when the checkpoint was written.
         reset: if `over`, whether the next generation begins with new weights.
+        population: the checkpoint's state of `PopulationMember`.
     """
 
     settings: SessionSettings
     client: MatchmakerClient
+    blobs: BlobFolder
     group: RankGroup
     live: Player
     generation: Generation | None
@@ -67,6 +70,7 @@ class SessionParts:
     reporter: Reporter
     over: bool
     reset: bool
+    population: Values
 
 
 def checkpoints_of(
@@ -190,6 +194,7 @@ def build_parts(
     return SessionParts(
         settings=settings,
         client=client,
+        blobs=blobs,
         group=group,
         live=live,
         generation=generation,
@@ -203,4 +208,5 @@ def build_parts(
         reporter=reporter,
         over=saved is not None and saved["over"],
         reset=saved is not None and saved["reset"],
+        population=(saved or {}).get("population", {}),
     )

@@ -19,6 +19,7 @@ from learner.rollout.source import HOLD_SECONDS
 from learner.train.checkpoint import algorithm_state, environment_state, rank_state
 from learner.train.memory import is_out_of_memory, release, too_little
 from learner.train.parts import SessionParts
+from learner.train.population import PopulationMember
 
 CHECKPOINT_SECONDS = 120.0
 """Time between checkpoints. A checkpoint is also written with every snapshot."""
@@ -46,6 +47,7 @@ class Session:
         self.stages, self.broker, self.model = parts.stages, parts.broker, parts.model
         self.publisher, self.reporter = parts.publisher, parts.reporter
         self.over, self.reset, self.activity = parts.over, parts.reset, ""
+        self.member = PopulationMember(parts)
         self._checkpoint_at, self._remind = time.monotonic(), Reminders(log.warning)
         if self.model.references is not None:
             self.model.references.register = self._register_reference
@@ -109,6 +111,8 @@ class Session:
         if due["snapshot"]:
             self.over, self.reset = due["over"], due["reset"]
             self.publish()
+            if due["compare"] and self.member.follow():
+                self.save_checkpoint()
         elif due["checkpoint"]:
             self.save_checkpoint()
         if self.over:
@@ -132,13 +136,14 @@ class Session:
         """
         parts, step, last = self.parts, self.model.num_timesteps, self.publisher.last_step
         late = time.monotonic() - self._checkpoint_at > CHECKPOINT_SECONDS or self.broker.paused()
-        due = {"snapshot": False, "over": False, "reset": False, "checkpoint": late}
+        due = dict.fromkeys(("snapshot", "compare", "over", "reset"), False) | {"checkpoint": late}
         ask, name, generation = parts.client.standing, parts.live.name, parts.generation
         if generation is None:
             interval = self.stages.snapshot_interval
             intervals = step // interval - last // interval
             if intervals > 0:  # the matchmaker may decide that a snapshot needs more wins first
-                due["snapshot"] = ask(name, intervals * interval, interval).due
+                standing = ask(name, intervals * interval, interval)
+                due |= {"snapshot": standing.due, "compare": standing.compare}
             return due
         standing = ask(name, step - last, parts.generation_steps)
         self.reporter.metrics |= {
@@ -176,6 +181,7 @@ class Session:
                 "pending": None if pending is None else [pending.to_json(), milestone],
                 "over": self.over,
                 "reset": self.reset,
+                "population": self.member.state(),
                 "frame_skip": self.parts.settings.game.frame_skip,
                 "game_version": env.game.spec.version,
             }

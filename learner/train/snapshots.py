@@ -54,6 +54,13 @@ class SnapshotPublisher:
         self.parent = card.parent
         self.last_step = 0
 
+    def continue_from(self, source: str, config_hash: str) -> None:
+        """Makes the snapshot `source` the parent of the next snapshot, because the learner has
+        taken over its weights. `config_hash` is the hash of the learner's settings from now on.
+        """
+        self.parent = source
+        self._card = dataclasses.replace(self._card, config_hash=config_hash)
+
     def card(self, step: int, reward_scale: float, metrics: Mapping[str, float]) -> SnapshotCard:
         """Makes the card of a snapshot at `step`.
 

@@ -55,6 +55,7 @@ from matchmaker.acts import (
     gate,
     incarnate,
     players,
+    population,
     report,
     stage,
     steer,
@@ -186,6 +187,7 @@ class MatchmakerService(
     ReportResults = mutation(m, "ReportResults", report.report_results)
     Heartbeat = mutation(m, "Heartbeat", incarnate.heartbeat)
     KeepReferences = mutation(m, "KeepReferences", players.keep_references)
+    CompareMember = mutation(m, "CompareMember", population.compare_member)
     EnterStage = mutation(m, "EnterStage", stage.enter_stage)
     AskStage = mutation(m, "AskStage", stage.ask_stage)
     SetMix = mutation(m, "SetMix", steer.set_mix)
@@ -255,6 +257,10 @@ class MatchmakerService(
         with self.league.store.read() as reader, self.league.view.checked().lock:
             curricula = stage.curricula(self.league, reader)
         return m.GetCurriculaResponse(curricula=map(to_message, curricula))
+
+    def GetPopulation(self, request: m.GetPopulationRequest, context: Any) -> Any:
+        with self.league.view.checked().lock:
+            return to_message(self.league.view.population.all())
 
     def ListPlayers(self, request: m.ListPlayersRequest, context: Any) -> m.ListPlayersResponse:
         checks.number(len(request.kinds), "kinds", 0, checks.MAX_KINDS)

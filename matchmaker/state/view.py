@@ -19,6 +19,8 @@ from matchmaker.state.evaluations import Evaluations
 from matchmaker.state.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.state.exploiters import ExploiterState
 from matchmaker.state.folding import Drawn, Fold
+from matchmaker.state.population import EVENTS as POPULATION
+from matchmaker.state.population import PopulationState
 from matchmaker.state.quarantine import EVENTS as QUARANTINES
 from matchmaker.state.quarantine import Quarantines
 from matchmaker.state.steering import EVENTS as STEERING
@@ -29,7 +31,7 @@ from matchmaker.store.transaction import Reader
 
 EVENTS = (
     *("stage", "stage_asked", analysis.EVENT),
-    *(*EXPLOITER_EVENTS, *QUARANTINES, *EVALUATIONS, *STEERING),
+    *(*EXPLOITER_EVENTS, *QUARANTINES, *EVALUATIONS, *STEERING, *POPULATION),
 )
 """Kinds of events that memory keeps, apart from the events that ratings depend on."""
 
@@ -85,6 +87,7 @@ class LeagueView:
         self.quarantines = Quarantines()
         self.evaluations = Evaluations()
         self.steering = Steering()
+        self.population = PopulationState()
         self.rules_position = 0  # of the event that introduced the present rules of the game
 
     @property
@@ -189,6 +192,8 @@ class LeagueView:
         elif event.kind in QUARANTINES:
             self.quarantines.take(event)
             self.fold.books.without = self.quarantines.without
+        elif event.kind in POPULATION:
+            self.population.take(event)
         elif event.kind in STEERING:
             self.steering.take(event)
         elif event.kind == analysis.EVENT:

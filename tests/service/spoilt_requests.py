@@ -95,6 +95,9 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
         "EnterStage": m.EnterStageRequest(
             incarnation=number, step=1, stages=[stage], reason="because"
         ),
+        "CompareMember": m.CompareMemberRequest(
+            incarnation=number, step=1, last_step=100, values={"ent_coef": 0.1}, applied=0
+        ),
         "AskStage": m.AskStageRequest(player="main", stage="two", by="bob"),
         "SetMix": m.SetMixRequest(mix="league", weights={"based": 2.0}, by="bob"),
         "PauseLearners": m.PauseLearnersRequest(by="bob"),
@@ -106,6 +109,7 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
         "RemoveRival": m.RemoveRivalRequest(player="rival", by="bob"),
         "PinRating": m.PinRatingRequest(player="based", mu=25.0, by="bob"),
         "GetCurricula": m.GetCurriculaRequest(),
+        "GetPopulation": m.GetPopulationRequest(),
         "ListPlayers": m.ListPlayersRequest(
             kinds=[t.PLAYER_KIND_BOT], states=[t.PLAYER_STATE_ACTIVE]
         ),

@@ -19,6 +19,7 @@ from league.errors import LeagueError, NotFound, Unavailable
 from league.evaluations import OpponentScore, Report
 from league.gates import CandidateGate
 from league.players import Book, Event, MatchLine, MatchRecord, PayoffCell, Player, Rating
+from league.population import Population
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import live_address
 from league.status import LeagueStatus
@@ -216,6 +217,10 @@ class Source:
         return self.kept(
             key, 3.0, lambda: client.payoff(book, rows, columns, with_stats=with_stats)
         )
+
+    def population(self) -> Population:
+        """Returns the mains that compare themselves with each other, and the copies so far."""
+        return self.kept("population", 3.0, lambda: self._reading.population())
 
     def gates(self) -> list[CandidateGate]:
         """Returns the gates (tests of candidates) with their certificates, the oldest first."""

@@ -12,6 +12,7 @@ from league.console.text import when
 from league.gates import CandidateGate, GateState, VictimGate
 from league.ids import lineage_of
 from league.players import Player, PlayerKind, PlayerState
+from league.population import Population
 from league.views.dashboard.blocks import Block, Chart, ago, player_link
 from league.views.dashboard.source import Source
 from league.views.html import Text, joined, section, table, tag
@@ -41,6 +42,9 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         blocks.append(_picture(lanes))
     rows = map(_lane_row, lanes, lanes.values())
     blocks.append(section("Lineages", table(HEADINGS, rows)))
+    population = source.population()
+    if population.members:
+        blocks.append(population_section(population))
     if gates:
         tests = [row for gate in gates[::-1][:ROWS] for row in _gate_rows(gate)]
         words = "A candidate enters the league when it beats every victim of its generation. The "
@@ -54,6 +58,40 @@ GATE_HEADINGS = (
     "patched by",
 )
 HEADINGS = ("lineage", "role", "snapshots#", "active#", "newest", "steps#", "from")
+
+
+MEMBER_HEADINGS = ("member", "steps#", "settings")
+COPY_HEADINGS = ("copied", "member", "steps#", "from", "value a match", "matches#", "settings")
+
+
+def population_section(population: Population) -> Markup:
+    """Returns the present settings of each member of a population, and its copies, newest first."""
+    members = [
+        (player_link(member.player), f"{member.step:,}", _settings(member.values))
+        for member in population.members
+    ]
+    copies = [
+        (
+            ago(copy.at),
+            player_link(copy.player),
+            f"{copy.step:,}",
+            player_link(copy.source),
+            f"{copy.score:+.3f} ({copy.low:+.3f} to {copy.high:+.3f})",
+            f"{copy.matches:,}",
+            _settings(copy.values),
+        )
+        for copy in population.copies[::-1][:ROWS]
+    ]
+    words = (
+        "A member copies another member's weights and settings when clean matches show that the "
+    )
+    words += "other is better. All comparisons of a run share one confidence."
+    tables = table(MEMBER_HEADINGS, members), table(COPY_HEADINGS, copies)
+    return section("Population", *tables, words=words)
+
+
+def _settings(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} = {value:g}" for name, value in sorted(values.items()))
 
 
 def _lane(name: str) -> str:

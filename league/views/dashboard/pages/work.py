@@ -43,7 +43,9 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         button="Exploit",
     )
     job = source.exploiting
-    state = f"{job.what} is being trained." if job.is_running() else "No exploiter is being trained."
+    state = (
+        f"{job.what} is being trained." if job.is_running() else "No exploiter is being trained."
+    )
     lines = job.last_lines()
     shown = Markup('<pre tabindex="0" aria-label="its output">{}</pre>').format(joined(lines, "\n"))
     return [

@@ -1,0 +1,1 @@
+"""Searches settings: many small leagues, each scored by its own clean matches."""

@@ -1,0 +1,156 @@
+"""Writes the results of a sweep: a table (CSV), a page, and a settings file to start from."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from markupsafe import Markup
+
+from league.console.text import measured
+from league.runs.files import write_whole
+from league.settings.base import NONE, Sections
+from league.settings.presets import Tables
+from league.sweep.space import assignment
+from league.sweep.trial import Order, Trial
+from league.views.html import joined, page, section, table, tag
+
+COLUMNS = ("rank", "trial", "state", "steps", "score", "low", "high", "unit", "matches", "seconds")
+"""Columns of the CSV file. The searched settings and `fault` follow."""
+
+
+def state_of(order: Order, trial: Trial) -> str:
+    """Returns how far a trial is: done, stopped (by ASHA), failed, or open."""
+    if len(trial.rungs) == len(order.rungs):
+        return "done"
+    return "stopped" if trial.stopped else "failed" if trial.fault else "open"
+
+
+def ranked(trials: Sequence[Trial]) -> list[Trial]:
+    """Orders trials, the best first: those that trained longer, and then by score. Scores at
+    different rungs can't be compared.
+    """
+
+    def key(trial: Trial) -> tuple[float, float]:
+        return (trial.last.steps, trial.last.score.value) if trial.last else (-1.0, 0.0)
+
+    return sorted(trials, key=key, reverse=True)
+
+
+def rows_of(order: Order, trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """Returns the row of each trial, the best first."""
+    rows = []
+    for rank, trial in enumerate(ranked(trials), 1):
+        row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
+        row |= {"trial": trial.number, "state": state_of(order, trial)}
+        if last := trial.last:
+            score = {end: float(f"{getattr(last.score, end):.5g}") for end in ("low", "high")}
+            row |= {"rank": rank, "steps": last.steps, "score": float(f"{last.score.value:.5g}")}
+            row |= score | {"unit": last.unit, "matches": last.matches, "seconds": last.seconds}
+        rows.append(row | dict(trial.settings) | {"fault": trial.fault})
+    return rows
+
+
+def write_results(order: Order, trials: Sequence[Trial]) -> tuple[Path, Path]:
+    """Writes ``sweep.csv`` and ``sweep.html`` into the sweep's folder, and returns their paths."""
+    text, names = io.StringIO(), list(trials[0].settings)
+    writer = csv.DictWriter(text, [*COLUMNS, *names, "fault"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows_of(order, trials))
+    files = order.folder / "sweep.csv", order.folder / "sweep.html"
+    write_whole(files[0], text.getvalue())
+    write_whole(files[1], render(order, trials))
+    return files
+
+
+def render(order: Order, trials: Sequence[Trial]) -> str:
+    """Returns the page of a sweep. It has no scripts and loads nothing."""
+    names = list(trials[0].settings)
+    best = next((trial for trial in ranked(trials) if trial.last), None)
+    facts = {
+        "trials": str(len(trials)),
+        "trained to the end": str(sum(state_of(order, one) == "done" for one in trials)),
+        "clean matches": f"{sum(one.last.matches for one in trials if one.last):,}",
+        "hours of training": f"{sum(one.seconds for one in trials) / 3600:.2f}",
+    }
+    rows = [
+        [
+            str(trial.number),
+            tag(state_of(order, trial)),
+            *(_value(trial.settings[name]) for name in names),
+            *(_rung(trial, at) for at in range(len(order.rungs))),
+            f"{trial.seconds:.0f}" if trial.rungs else "",
+            trial.fault,
+        ]
+        for trial in ranked(trials)
+    ]
+    unit = best.last.unit if best and best.last else "score"
+    headings = ["trial#", "state", *(f"{name}#" for name in names)]
+    headings += [*(f"{steps:,} steps#" for steps in order.rungs), "seconds#", "fault"]
+    field = "every bot of the game" if order.score == "rating" else order.score
+    words = (
+        f"The score is in {unit} against {field}, in {order.matches:,} clean matches against each "
+        "opponent: both players frozen, seats swapped, common seeds. Below each score is its 95 % "
+        "interval. Each number of steps is a rung, at which the worst trials stop."
+    )
+    parts = [section("Trials", table(headings, rows, "board"), words=words)]
+    if best is not None:
+        flags = " ".join(f"--set {assignment(*one)}" for one in best.settings.items())
+        parts.insert(0, section("The best trial", Markup("<p><code>{}</code></p>").format(flags)))
+    title = order.folder.name
+    return page(f"Sweep {title}", title, "A search of settings", facts, parts, str(order.folder))
+
+
+def _rung(trial: Trial, at: int) -> Markup | str:
+    if at >= len(trial.rungs):
+        return ""
+    value, _, rest = measured(trial.rungs[at].score).partition(" ")
+    return joined([value, Markup("<br><small>{}</small>").format(rest)])
+
+
+def _value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def write_preset(
+    file: Path, trial: Trial, stated: Tables, sections: Sections, given: Sequence[str], extends: str
+) -> None:
+    """Writes a settings file with the settings of a trial, for ``--config``.
+
+    Args:
+        file: the file to write.
+        trial: the trial.
+        stated: the sections of the sweep's settings file.
+        sections: the settings that all trials shared.
+        given: names of the settings that flags gave, such as "game.name".
+        extends: the preset that all trials extended.
+    """
+    tables = {name: dict(values) for name, values in stated.items()}
+    for name in given:
+        section_name, key = name.split(".")[:2]
+        tables.setdefault(section_name, {})[key] = sections[section_name][key]
+    for name, value in trial.settings.items():
+        *path, key = name.split(".")
+        table_: dict[str, Any] = tables
+        for part in path:
+            table_[part] = inner = dict(table_.get(part, {}))
+            table_ = inner
+        table_[key] = value
+    last = trial.last
+    score = f", {last.score.value:.4g} {last.unit} at {last.steps:,} steps" if last else ""
+    heading = f"# The best trial of a sweep{score}.\n"
+    content = {"extends": extends, **tables}
+    write_whole(file, heading + tomlkit.dumps(_written(content)))
+
+
+def _written(value: Any) -> Any:
+    """Replaces None by "none", because TOML has no null."""
+    if isinstance(value, Mapping):
+        return {key: _written(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_written(inner) for inner in value]
+    return NONE if value is None else value

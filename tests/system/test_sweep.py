@@ -1,0 +1,108 @@
+"""A sweep by Ray Tune: whole leagues, interrupted, killed and continued."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from waiting import wait_for
+
+from league.settings.base import resolve
+
+pytest.importorskip("ray")
+SPACE = """
+extends = "board"
+
+[game]
+name = "matrix:rps"
+
+[learner]
+steps = 8_192
+matches = 64
+n_steps = 4
+batch_size = 128
+snapshot_interval = 1_000
+
+[evaluator]
+nice = 0
+
+[sweep]
+learner.ent_coef = [0.0, 0.1]
+"""
+NAMESPACE = ["unshare", "-rn", "bash", "-c", 'ip link set lo up && exec "$@"', "-"]
+"""Ray listens on the machine's addresses, so it gets a network without any."""
+
+
+def begin(folder: Path, *flags: str) -> subprocess.Popen[str]:
+    words = [*NAMESPACE, sys.executable, "-m", "league", "sweep", "space.toml", "--trials", "2"]
+    words += ["--rungs", "2", "--matches", "20", "--out", "swept", *flags]
+    return subprocess.Popen(
+        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def rungs(folder: Path) -> int:
+    """The number of scores on disk."""
+    files = (folder / "swept").glob("trial-*.json")
+    return sum(len(json.loads(file.read_text())["rungs"]) for file in files)
+
+
+def processes(folder: Path) -> list[str]:
+    """Command lines of all processes that belong to the trials' leagues."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if f"{folder / 'swept'}/trial-" in line:
+            found.append(line)
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_sweep_that_was_interrupted_and_killed_is_continued(tmp_path: Path) -> None:
+    if subprocess.run([*NAMESPACE, "true"], capture_output=True).returncode:
+        pytest.skip("this system lets nobody have a network of their own (unshare --net)")
+    (tmp_path / "space.toml").write_text(SPACE)
+
+    first = begin(tmp_path)
+    wait_for(lambda: rungs(tmp_path) >= 1)
+    assert processes(tmp_path)
+    first.send_signal(signal.SIGINT)
+    assert first.wait() == 130
+    wait_for(lambda: not processes(tmp_path))
+    scored = rungs(tmp_path)
+
+    second = begin(tmp_path)
+    wait_for(lambda: len(processes(tmp_path)) >= 3)
+    os.kill(second.pid, signal.SIGKILL)
+    second.wait()
+    wait_for(lambda: not processes(tmp_path))
+    assert rungs(tmp_path) >= scored
+
+    other = begin(tmp_path, "--score", "rock")
+    assert other.wait() == 2  # another score
+
+    last = begin(tmp_path, "--write-preset", "best.toml")
+    out, err = last.communicate()
+    assert last.returncode == 0, err
+    assert not processes(tmp_path)
+    with (tmp_path / "swept" / "sweep.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["state"] for row in rows} <= {"done", "stopped"}
+    assert rows[0]["state"] == "done"
+    assert rows[0]["steps"] == "8192"
+    assert float(rows[0]["low"]) < float(rows[0]["score"]) < float(rows[0]["high"])
+    assert out.splitlines()[1].split("\t")[0] == rows[0]["trial"]
+    best = resolve(None, tmp_path / "best.toml", environment={})
+    assert best["learner"]["ent_coef"] == float(rows[0]["learner.ent_coef"])
+    assert best["game"]["name"] == "matrix:rps"
+    assert oct((tmp_path / "swept" / "ray.token").stat().st_mode)[-3:] == "600"

@@ -1,0 +1,210 @@
+"""A sweep's search space, its score, and its files."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+from league.errors import ConfigError, DataCorrupt, InvalidInput, NotFound
+from league.metrics import Measured
+from league.players import PayoffCell
+from league.settings.base import Sections, resolve
+from league.settings.presets import read_tables
+from league.sweep.command import sweep
+from league.sweep.results import ranked, render, write_preset, write_results
+from league.sweep.score import elo_lead, value_against
+from league.sweep.space import Dimension, read_space, trials_of
+from league.sweep.trial import Order, Rung, Trial, read_trial, write_trial
+
+SPACE = """
+[sweep]
+learner.learning_rate = { low = 1e-4, high = 1e-2, scale = "log" }
+learner.n_epochs = { low = 1, high = 4 }
+learner.ent_coef = [0.0, 0.01]
+matchmaker.mixes.league.self = { low = 0.1, high = 0.9 }
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "search.toml"
+    file.write_text(text)
+    return file
+
+
+def board() -> Sections:
+    return resolve("board", environment={})
+
+
+def test_each_part_of_each_dimension_has_a_trial(tmp_path: Path) -> None:
+    file = written(tmp_path, SPACE)
+    trials = trials_of(read_space(file), board(), 8, seed=3, where=str(file))
+    rates = sorted(math.log10(trial["learner.learning_rate"]) for trial in trials)  # pyrefly: ignore
+    for part, rate in enumerate(rates):
+        assert -4 + part / 4 - 0.01 <= rate <= -4 + (part + 1) / 4 + 0.01
+    epochs = [trial["learner.n_epochs"] for trial in trials]
+    assert sorted(epochs) == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert sorted(trial["learner.ent_coef"] for trial in trials) == [0.0] * 4 + [0.01] * 4  # pyrefly: ignore
+    assert trials == trials_of(read_space(file), board(), 8, seed=3, where=str(file))
+    assert trials != trials_of(read_space(file), board(), 8, seed=4, where=str(file))
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("learner.lerning_rate = [0.1]", "learning_rate"),
+        ("lerner.learning_rate = [0.1]", "learner"),
+        ("learner.learning_rate = [-1.0]", "learning_rate"),
+        ("learner.learning_rate = { low = 0.1, high = 0.2, scle = 'log' }", "scale"),
+        ("learner.learning_rate = { low = 0.2, high = 0.1 }", "0.2"),
+        ("learner.learning_rate = { low = 0.0, high = 0.1, scale = 'log' }", "above 0"),
+        ("learner.learning_rate = { low = 0.1, high = 0.2, scale = 'lin' }", "lin"),
+        ("learner.learning_rate = { low = 0.1, high = '0.2' }", "0.2"),
+        ("learner.learning_rate = { low = 0.1 }", "None"),
+        ("learner.learning_rate = 0.1", "0.1"),
+        ("learner.learning_rate = []", "learning_rate"),
+        ("learner.learning_rate = {}", "learning_rate"),
+        ("learner.steps = [1000, 2000]", "learner.steps"),
+        ("learner.batch_size = [1000]", "n_steps"),
+        ("learner.batch_size = [512]\nlearner.gradient_parts = [16, 32]", "gradient_parts"),
+        ("", "[sweep]"),
+    ],
+)
+def test_a_space_that_cannot_be_searched_is_refused(tmp_path: Path, line: str, named: str) -> None:
+    file = written(tmp_path, f"[sweep]\n{line}\n")
+    with pytest.raises(ConfigError) as refusal:
+        trials_of(read_space(file), board(), 2, seed=0, where=str(file))
+    assert named in str(refusal.value)
+    assert str(file) in str(refusal.value)
+
+
+def test_other_commands_ignore_the_space(tmp_path: Path) -> None:
+    file = written(tmp_path, 'extends = "board"\n[learner]\nsteps = 5_000\n' + SPACE)
+    assert resolve(None, file, environment={})["learner"]["steps"] == 5_000
+
+
+def test_whole_numbers_stay_whole_on_a_log_scale() -> None:
+    sizes = Dimension(name="learner.n_epochs", low=1, high=8, scale="log")
+    values = [sizes.at(share / 100) for share in range(100)]
+    assert set(values) == set(range(1, 9))
+
+
+def cell(column: str, wins: int, draws: int, losses: int, **paid: float) -> PayoffCell:
+    return PayoffCell(row="main@5", column=column, wins=wins, draws=draws, losses=losses, **paid)  # pyrefly: ignore
+
+
+def test_each_opponent_counts_equally_however_often_it_was_met() -> None:
+    cells = [cell("a", 900, 0, 100), cell("b", 2, 4, 4)]
+    value, has_payoffs = value_against(cells, {"main@5": 1.0}, ["a", "b"])
+    assert not has_payoffs
+    assert value.value == pytest.approx((0.8 - 0.2) / 2)
+    assert value.low < value.value < value.high
+    assert value.high - value.low > 0.4  # as wide as ten matches leave it
+
+
+def test_a_score_in_a_game_with_payoffs_is_the_mean_payment() -> None:
+    cells = [cell("a", 60, 0, 40, paid=30.0, staked=150.0, squares=250.0)]
+    value, has_payoffs = value_against(cells, {"main@5": 1.0}, ["a"])
+    assert has_payoffs
+    assert value.value == pytest.approx(0.3)
+    half = 1.96 * math.sqrt((2.5 - 0.3**2) / 100)
+    assert value.high - value.low == pytest.approx(2 * half, rel=0.05)
+
+
+def test_a_mixture_is_the_mean_of_its_members() -> None:
+    other = PayoffCell(row="main@9", column="a", wins=0, draws=0, losses=50)
+    shares = {"main@5": 0.75, "main@9": 0.25}
+    value, _ = value_against([cell("a", 100, 0, 0), other], shares, ["a"])
+    assert value.value == pytest.approx(0.5)
+
+
+def test_no_score_without_matches_against_the_whole_field() -> None:
+    with pytest.raises(NotFound, match="b"):
+        value_against([cell("a", 1, 0, 0)], {"main@5": 1.0}, ["a", "b"])
+
+
+def test_an_elo_lead_of_all_points_is_finite() -> None:
+    lead = elo_lead(Measured(9 / 11, 0.0, 1.0))  # ten times the opponent's points
+    assert lead.value == pytest.approx(400.0)
+    assert lead.low == 0.0
+    assert math.isfinite(lead.high)
+
+
+def order(folder: Path) -> Order:
+    return Order(
+        folder=folder, main="main", rungs=(10, 30), score="rating", average=False, matches=20
+    )
+
+
+def rung(steps: int, value: float) -> Rung:
+    score = Measured(value, value - 0.1, value + 0.1)
+    return Rung(steps=steps, player="main@30", score=score, unit="Elo", matches=40, seconds=5.0)
+
+
+def some_trials() -> list[Trial]:
+    settings = [{"learner.ent_coef": value, "game.reward": "<b>"} for value in (0.0, 0.1, 0.2)]
+    return [
+        Trial(number=0, settings=settings[0], rungs=(rung(10, 300.0),), stopped=True),
+        Trial(number=1, settings=settings[1], rungs=(rung(10, 50.0), rung(30, 80.0))),
+        Trial(number=2, settings=settings[2], fault="<script>"),
+    ]
+
+
+def test_trials_that_trained_longer_rank_first(tmp_path: Path) -> None:
+    trials = some_trials()
+    assert [trial.number for trial in ranked(trials)] == [1, 0, 2]
+    table, page = write_results(order(tmp_path), trials)
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["state"] for row in rows] == ["done", "stopped", "failed"]
+    assert rows[0]["score"] == "80.0"
+    assert rows[0]["learner.ent_coef"] == "0.1"
+    assert rows[2]["rank"] == ""
+    assert "<script>" not in page.read_text()
+    assert "<b>" not in render(order(tmp_path), trials).partition("<h2>")[2]
+
+
+def test_a_trial_is_read_as_it_was_written(tmp_path: Path) -> None:
+    trial = some_trials()[1]
+    write_trial(tmp_path, trial)
+    assert read_trial(tmp_path, 1, {}) == trial
+    assert read_trial(tmp_path, 7, {"learner.ent_coef": 1.0}).rungs == ()
+    (tmp_path / "trial-001.json").write_text('{"number": 1, "settings": {}, "rungs": [{}]}')
+    with pytest.raises(DataCorrupt, match=r"trial-001\.json"):
+        read_trial(tmp_path, 1, {})
+
+
+def test_the_written_preset_has_the_best_trial_over_the_file_and_the_flags(tmp_path: Path) -> None:
+    file = written(tmp_path, 'extends = "board"\n[learner]\nsteps = 5_000\n' + SPACE)
+    given = ["learner.desired_kl=none", 'game.name="leduc"']
+    sections = resolve("board", file, given, environment={})
+    best = Trial(number=0, settings={"learner.ent_coef": 0.3, "matchmaker.mixes.league.self": 0.5})
+    target, stated = tmp_path / "best.toml", read_tables(file).sections
+    names = [one.partition("=")[0] for one in given]
+    write_preset(target, best, stated, sections, names, "board")
+    found = resolve(None, target, environment={})
+    assert found["learner"]["ent_coef"] == 0.3
+    assert found["learner"]["steps"] == 5_000
+    assert found["learner"]["desired_kl"] is None
+    assert found["game"]["name"] == "leduc"
+    assert found["matchmaker"]["mixes"]["league"]["self"] == 0.5
+
+
+def test_without_ray_the_message_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    file = written(tmp_path, 'extends = "board"\n' + SPACE)
+    with pytest.raises(InvalidInput, match=r"kumite\[cluster\]"):
+        sweep(file)
+    assert not (tmp_path / "sweeps").exists()
+
+
+def test_the_example_of_the_docs_can_be_searched(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text(encoding="utf-8")
+    file = written(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
+    sections = resolve(None, file, environment={})
+    assert len(trials_of(read_space(file), sections, 16, seed=0, where=str(file))) == 16
