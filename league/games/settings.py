@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from league.errors import ConfigError, InvalidInput
 from league.games.base import CHOICE, BatchedGame, GameSpec
 from league.games.registry import game_spec, is_safe_in_files, make_batched, reward_weights
 from league.settings.base import Settings
+
+if TYPE_CHECKING:  # this loads gRPC
+    from league.security.credentials import Credentials
 
 Option = bool | int | float | str
 
@@ -42,6 +45,16 @@ class GameSettings(Settings):
     option keeps the game's default.
     """
 
+    workers: int = Field(default=0, ge=0, le=1024)
+    """Number of processes on this machine that play the matches in which a learner trains. With 0
+    the learner plays them itself, which is best for fast games. PettingZoo, ai2 and Showdown have
+    processes of their own (`game.options.workers`), so they need no others on this machine.
+    """
+    worker_addresses: tuple[str, ...] = ()
+    """Addresses HOST:PORT of game workers on other machines (`bin/league serve-game`), which play
+    matches of a learner too.
+    """
+
     @model_validator(mode="after")
     def _fits_the_game(self) -> GameSettings:
         try:
@@ -68,15 +81,45 @@ class GameSettings(Settings):
         options: dict[str, Any] = {**self.options}
         return game_spec(self.name, max_frames=self.max_frames, **options)
 
-    def make(self, num_matches: int, *, training: bool = False) -> BatchedGame:
+    @field_validator("worker_addresses")
+    @classmethod
+    def _are_addresses(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
+        for address in addresses:
+            host, _, port = address.rpartition(":")
+            if not host or "/" in host or not port.isdigit():
+                raise ValueError(f"{address!r} is no address: write HOST:PORT")
+        return addresses
+
+    def make(
+        self,
+        num_matches: int,
+        *,
+        training: bool = False,
+        credentials: Credentials | None = None,
+    ) -> BatchedGame:
         """Makes `num_matches` matches of the game.
 
         Args:
             num_matches: the number of matches.
-            training: whether a learner trains on these matches. The game's `training_options`
-                apply only then.
+            training: whether a learner trains on these matches. The game's `training_options` and
+                its workers apply only then.
+            credentials: what the learner shows to workers on other machines. None means its
+                environment's token and certificates.
         """
         options: dict[str, Any] = {**self.options} if training else self.clean_options
+        if training and (self.workers or self.worker_addresses):
+            from league.games.workers.game import make_spread
+            from league.security.credentials import of_run
+
+            return make_spread(
+                self.name,
+                num_matches,
+                workers=self.workers,
+                addresses=self.worker_addresses,
+                credentials=credentials or of_run(),
+                max_frames=self.max_frames,
+                options=options,
+            )
         return make_batched(self.name, num_matches, max_frames=self.max_frames, **options)
 
     @property

@@ -200,6 +200,7 @@ class LeaguePPO(RecurrentPPO):
         self.agent_state = self.policy.network.initial_state(self.n_envs)
         self.last_obs_NO: np.ndarray | None = None
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
+        self._version_N = np.zeros(self.n_envs, np.int64)
 
     def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # pyrefly: ignore[bad-override]
         """Plays the matches of `env` from the next rollout on. `env` must have as many matches as
@@ -254,7 +255,8 @@ class LeaguePPO(RecurrentPPO):
             self.last_obs_NO = env.reset()
         buffer = self.buffer
         env.keeps_actions = self.policy.forecast is not None
-        env.may_wait = self.transform is None  # the transform needs every step of every match
+        # The transform needs every step of every match.
+        env.may_wait = env.takes_absent = self.transform is None
         buffer.carry_context()
         buffer.h_NH.copy_(self.agent_state.h_BH)
         buffer.c_NH.copy_(self.agent_state.c_BH)
@@ -263,6 +265,9 @@ class LeaguePPO(RecurrentPPO):
         if self.transform is not None:
             self.transform.carry_context()
         for t in range(n_rollout_steps):
+            # No decision continues after the update, so that the policy that is trained has chosen
+            # all actions of the rollout.
+            env.may_wait &= t + 1 < n_rollout_steps
             played = self._play_step(env, t)
             self.num_timesteps += env.num_envs * self.group.size
             if self.ep_info_buffer is not None and played["dones"].any():
@@ -321,12 +326,14 @@ class LeaguePPO(RecurrentPPO):
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
         actions_NA = actor.sample(self.key_rng)
         held_N = env.decisions.held_N
-        if held_N.any():  # the newest weights determine the probabilities of held actions
+        self._version_N = np.where(held_N, self._version_N, self._n_updates)
+        if held_N.any():
             held_NA = env.or_held(actions_NA.to(torch.uint8).cpu().numpy())
             actions_NA = torch.as_tensor(held_NA).to(actions_NA)
         if buffer.legal_TNA is not None and legal is not None:
             buffer.legal_TNA[place] = legal
         buffer.obs_XNO[seen], buffer.starts_XN[seen] = obs_NO, starts_N
+        buffer.version_TN[place] = self._version_N
         buffer.time_left_TN[place], buffer.actions_TNA[place] = time_left_N, actions_NA.float()
         buffer.log_prob_TN[place], buffer.value_TN[place] = actor.log_prob(actions_NA), out.value_B
         self.agent_state = out.state
@@ -430,6 +437,8 @@ class LeaguePPO(RecurrentPPO):
         rate = self.lr_schedule(self._current_progress_remaining) * self.rate.scale
         update_learning_rate(self.policy.optimizer, rate)
         self.logger.record("learning/rate", rate)
+        lag = max(0, self._n_updates - self.buffer.oldest_version())
+        self.logger.record("learning/policy_lag", lag)
         logged: dict[str, list[float]] = {}
         stops = False
         for rows, sums in self._minibatches():

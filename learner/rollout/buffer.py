@@ -169,6 +169,9 @@ class SequenceBuffer(History):
         matches: N.
         device: device of the tensors.
         keeps_actions: whether the opponents' actions are stored too.
+
+    Attributes:
+        version_TN: the version of the policy that chose each action, as its number of updates.
     """
 
     def __init__(
@@ -203,6 +206,7 @@ class SequenceBuffer(History):
         self.target_TN = zeros(steps, matches)
         self.reward_TN = np.zeros((steps, matches), np.float32)
         self.ended_TN = np.zeros((steps, matches), np.bool_)
+        self.version_TN = np.zeros((steps, matches), np.int64)
 
     def carry_context(self) -> None:
         self.weight_TN = None
@@ -233,6 +237,12 @@ class SequenceBuffer(History):
     def played_TN(self) -> NDArray[np.bool_] | None:
         """True where row t holds a step of match n. None if all rows hold steps."""
         return None if self.played_N is None else np.arange(self.steps)[:, None] < self.played_N
+
+    def oldest_version(self) -> int:
+        """Returns the oldest version in `version_TN` of a step that was played."""
+        played_TN = self.played_TN
+        versions = self.version_TN if played_TN is None else self.version_TN[played_TN]
+        return int(versions.min(initial=np.iinfo(np.int64).max))
 
     def keep_actions(self, t: int, played: OpponentActions) -> None:
         """Stores the opponents' actions of step `t`."""
