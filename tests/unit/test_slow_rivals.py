@@ -88,6 +88,20 @@ def test_a_rollout_has_the_steps_that_were_played_and_no_others(parts):
     model.train()
 
 
+def test_no_decision_outlives_the_update_that_follows_it():
+    """So the policy that is trained has chosen every action that it learns from."""
+    env = make_env(max_frames=4000)
+    env.opponent_policy = InFrames(MATCHES, network_of, seed=5, action_size=10)
+    model = prepared(make_model(env, config()))
+    waits = 0
+    for _ in range(4):
+        collect(model)
+        waits += STEPS - model.buffer.played_N.min()
+        model.train()
+        assert model.logger.name_to_value["learning/policy_lag"] == 0
+    assert waits > 0
+
+
 @pytest.fixture
 def gate(tmp_path: Path):
     """Rivals that decide only once `go` is there, that file, and the seats that play them. Their
