@@ -24,9 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # learner.py in this folder is not the package
-os.environ["KUMITE_PATH"] = str(Path(__file__).parent)  # has slow_games.py
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
 
 import torch
 
@@ -83,6 +81,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    os.environ["KUMITE_PATH"] = str(Path(__file__).parent)  # has slow_games.py
     small = ("learner.n_steps=16", "learner.batch_size=512")
     for step in [""] if options.game else options.step:
         name = options.game or f"python:slow_games:{step}"
