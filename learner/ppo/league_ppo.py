@@ -171,7 +171,7 @@ class LeaguePPO(RecurrentPPO):
         self.reseed(0 if self.seed is None else self.seed)
         self.schedule_span: tuple[int, int] | None = None
         self._forget_matches()
-        self.inference_seconds = self.learning_seconds = 0.0
+        self.inference_seconds = self.learning_seconds = self._old_share = 0.0
         self.references: References | None = None
         self.transform: RewardTransform | None = None
         held = self.regularisation
@@ -265,9 +265,6 @@ class LeaguePPO(RecurrentPPO):
         if self.transform is not None:
             self.transform.carry_context()
         for t in range(n_rollout_steps):
-            # No decision continues after the update, so that the policy that is trained has chosen
-            # all actions of the rollout.
-            env.may_wait &= t + 1 < n_rollout_steps
             played = self._play_step(env, t)
             self.num_timesteps += env.num_envs * self.group.size
             if self.ep_info_buffer is not None and played["dones"].any():
@@ -411,6 +408,7 @@ class LeaguePPO(RecurrentPPO):
             out.latent_BD, out.state.age_B, self.agent.sequence_length, kinds
         )
         buffer.leave_out_unplayed()
+        self._old_share = buffer.leave_out_older(self._n_updates)
         played_TN = buffer.played_TN
         self.return_scale.update(buffer.reward_TN, buffer.ended_TN, played_TN)
         reward_TN = buffer.reward_TN / np.float32(self.return_scale.scale)
@@ -437,7 +435,7 @@ class LeaguePPO(RecurrentPPO):
         rate = self.lr_schedule(self._current_progress_remaining) * self.rate.scale
         update_learning_rate(self.policy.optimizer, rate)
         self.logger.record("learning/rate", rate)
-        lag = max(0, self._n_updates - self.buffer.oldest_version())
+        lag = self._n_updates - self.buffer.oldest_version(self._n_updates)
         self.logger.record("learning/policy_lag", lag)
         logged: dict[str, list[float]] = {}
         stops = False
@@ -614,6 +612,7 @@ class LeaguePPO(RecurrentPPO):
         values["value/explained_variance"] = explained_variance(
             self.buffer.value_TN[played], self.buffer.target_TN[played], self.group.sum
         )
+        values["rollout/old_action_share"] = self._old_share
         if played_TN is not None:
             values["rollout/waiting_share"] = 1.0 - float(played_TN.mean())
         values["reward/scale"] = self.return_scale.scale
