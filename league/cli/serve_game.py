@@ -38,8 +38,8 @@ def serve_game(
     ] = None,
     assignments: Assignments = None,
 ) -> None:
-    """Plays matches for learners on other machines, which name this machine in
-    game.worker_addresses. Ctrl-C ends the server.
+    """Plays matches for learners on other machines, which name this machine in game.workers.
+    Ctrl-C ends the server.
     """
     from league.agent.rival_bundles import state_folder
     from league.games.settings import GameSettings
@@ -53,7 +53,7 @@ def serve_game(
     named = [] if game is None else [f"game.name={game}"]
     sections = resolve_run(run_dir, assignments=[*named, *(assignments or ())], default=None)
     settings, security = sections.of(GameSettings), sections.of(SecuritySettings)
-    settings = settings.model_copy(update={"workers": 0, "worker_addresses": ()})
+    settings = settings.model_copy(update={"workers": 0})
     token, make = of_run(token_file=token_file).token, partial(settings.make, training=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as temporary:
@@ -66,7 +66,7 @@ def serve_game(
                 say(f"learners show the token in {own / 'tokens' / 'worker.token'}")
             say(
                 f"{settings.name} is played at {server.address}: learners take --set "
-                f"'game.worker_addresses=[\"{server.address}\"]'"
+                f"'game.workers=[\"{server.address}\"]'"
             )
             print(f"ready {server.port}", flush=True)
             while True:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:  # this loads gRPC
     from league.security.credentials import Credentials
 
 Option = bool | int | float | str
+LOCAL = "local"
+"""Means a process on this machine in a list of workers."""
+MOST_WORKERS = 1024
 
 
 class GameSettings(Settings):
@@ -45,14 +48,12 @@ class GameSettings(Settings):
     option keeps the game's default.
     """
 
-    workers: int = Field(default=0, ge=0, le=1024)
-    """Number of processes on this machine that play the matches in which a learner trains. With 0
-    the learner plays them itself, which is best for fast games. PettingZoo, ai2 and Showdown have
-    processes of their own (`game.options.workers`), so they need no others on this machine.
-    """
-    worker_addresses: tuple[str, ...] = ()
-    """Addresses HOST:PORT of game workers on other machines (`bin/league serve-game`), which play
-    matches of a learner too.
+    workers: int | tuple[str, ...] = 0
+    """Processes that play the matches in which a learner trains: their number on this machine, or
+    the addresses HOST:PORT of workers on other machines (`bin/league serve-game`). In such a list,
+    each word local means a process on this machine. With 0 the learner plays the matches itself,
+    which is best for fast games. PettingZoo, ai2 and Showdown have processes of their own
+    (`game.options.workers`), so they need no others on this machine.
     """
 
     @model_validator(mode="after")
@@ -81,14 +82,23 @@ class GameSettings(Settings):
         options: dict[str, Any] = {**self.options}
         return game_spec(self.name, max_frames=self.max_frames, **options)
 
-    @field_validator("worker_addresses")
+    @field_validator("workers", mode="before")
     @classmethod
-    def _are_addresses(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
-        for address in addresses:
+    def _in_a_list(cls, workers: Any) -> Any:
+        return (workers,) if isinstance(workers, str) else workers
+
+    @field_validator("workers")
+    @classmethod
+    def _are_workers(cls, workers: int | tuple[str, ...]) -> int | tuple[str, ...]:
+        if isinstance(workers, int):
+            if not 0 <= workers <= MOST_WORKERS:
+                raise ValueError(f"take 0 to {MOST_WORKERS} workers")
+            return workers
+        for address in workers:
             host, _, port = address.rpartition(":")
-            if not host or "/" in host or not port.isdigit():
-                raise ValueError(f"{address!r} is no address: write HOST:PORT")
-        return addresses
+            if address != LOCAL and (not host or "/" in host or not port.isdigit()):
+                raise ValueError(f"{address!r} is neither an address HOST:PORT nor {LOCAL}")
+        return workers
 
     def make(
         self,
@@ -107,15 +117,14 @@ class GameSettings(Settings):
                 environment's token and certificates.
         """
         options: dict[str, Any] = {**self.options} if training else self.clean_options
-        if training and (self.workers or self.worker_addresses):
+        if training and self.workers:
             from league.games.workers.game import make_spread
             from league.security.credentials import of_run
 
             return make_spread(
                 self.name,
                 num_matches,
-                workers=self.workers,
-                addresses=self.worker_addresses,
+                workers=(LOCAL,) * self.workers if isinstance(self.workers, int) else self.workers,
                 credentials=credentials or of_run(),
                 max_frames=self.max_frames,
                 options=options,

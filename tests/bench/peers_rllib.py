@@ -70,7 +70,9 @@ def main(given: dict[str, Any]) -> None:
         PPOConfig()
         .environment(ConnectFour)
         .env_runners(
-            num_env_runners=given["runners"], num_envs_per_env_runner=given["envs"]
+            num_env_runners=given["runners"],
+            num_envs_per_env_runner=given["envs"],
+            sample_timeout_s=600.0,
         )
         .multi_agent(policies={"agent"}, policy_mapping_fn=lambda *_, **__: "agent")
         .training(

@@ -24,6 +24,7 @@ from waiting import wait_for
 from league.errors import ConfigError, Unavailable
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
+from league.games.settings import LOCAL
 from league.games.workers import links
 from league.games.workers.game import WorkerGame, make_spread
 from league.games.workers.serving import WorkerServer, serve
@@ -60,8 +61,7 @@ def spread(
     return make_spread(
         name,
         matches,
-        workers=workers,
-        addresses=addresses,
+        workers=(*addresses, *[LOCAL] * workers),
         credentials=credentials,
         max_frames=max_frames,
         options=options,

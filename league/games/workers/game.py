@@ -22,6 +22,7 @@ from league.errors import ConfigError, DataCorrupt, InvalidInput, Unavailable
 from league.games.base import BatchedGame, GameSpec, check_saved
 from league.games.hosted import START_SECONDS
 from league.games.registry import make_batched
+from league.games.settings import LOCAL
 from league.games.workers.links import Link, LocalLink, RemoteLink
 from league.games.workers.pool import Share, Workers
 from league.games.workers.records import (
@@ -398,8 +399,7 @@ def make_spread(
     name: str,
     num_matches: int,
     *,
-    workers: int,
-    addresses: Sequence[str],
+    workers: Sequence[str],
     credentials: Credentials,
     max_frames: int | None,
     options: Mapping[str, Any],
@@ -409,8 +409,7 @@ def make_spread(
     Args:
         name: the game's name.
         num_matches: N. The workers get equal parts. No worker is used for less than a match.
-        workers: number of processes on this machine.
-        addresses: HOST:PORT of workers on other machines.
+        workers: the address HOST:PORT of each worker, or `LOCAL` for a process on this machine.
         credentials: the league's token and certificates, for workers on other machines.
         max_frames: time limit in frames. None means the game's own limit.
         options: the game's options.
@@ -420,16 +419,14 @@ def make_spread(
         spec, rules, digest = game.spec, game.rules_text(), rules_digest(game)
     finally:
         game.close()
-    count = min(num_matches, workers + len(addresses))
-    edges = np.linspace(0, num_matches, count + 1).astype(int)
-    sizes = np.diff(edges).tolist()
+    used = workers[:num_matches]
+    sizes = np.diff(np.linspace(0, num_matches, len(used) + 1).astype(int)).tolist()
     local = json.dumps({"name": name, "max_frames": max_frames, **options})
-    most = num_matches * (row_type(spec).itemsize + ended_type(spec).itemsize + MOST_STATE)
-    links: list[Link] = []
-    for place, size in enumerate(sizes):
-        if place < len(addresses):
-            links.append(RemoteLink(addresses[place], size, digest, credentials, most + (1 << 20)))
-        else:
-            number = place - len(addresses) + 1
-            links.append(LocalLink(f"game worker {number}", size, digest, local))
+    row = row_type(spec).itemsize + ended_type(spec).itemsize + MOST_STATE
+    links: list[Link] = [
+        LocalLink(f"game worker {number}", size, digest, local)
+        if address == LOCAL
+        else RemoteLink(address, size, digest, credentials, size * row + (1 << 20))
+        for number, (address, size) in enumerate(zip(used, sizes, strict=True), 1)
+    ]
     return WorkerGame(spec, rules, links)
