@@ -69,9 +69,9 @@ def main() -> None:
             training = Training(OURS, Path(folder))
             weights = sum(one.numel() for one in training.model.policy.network.parameters())
             training.turn(0.1)
-            _, rate, waits = training.turn(options.seconds)
+            game, rollouts, rate = training.turn(options.seconds)
             training.game.close()
-        words = f"waits for the game in {waits:.0%} of its rollouts"
+        words = f"waits for the game in {rollouts / game:.0%} of its rollouts"
         print(f"round {number}: Kumite {rate:,.0f} turns/s, {weights:,} weights, {words}")
         sys.stdout.flush()
         for runners in options.runners if options.rllib else []:

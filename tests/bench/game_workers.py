@@ -4,11 +4,12 @@
 
 The game is leduc with an artificial step of 5 ms for each match. It either sleeps, as if the match
 ran on a core of another machine, or computes. The learner is that of preset `board`, and plays its
-matches in 0 (itself), 1, 2 and 4 workers of this machine, in turns. Rates are the learner's
-decisions per second: of its rollouts, and of rollouts and updates together. The share of the linear
-rate compares rollouts with those of a worker, times the number of workers, but at most the cores
-where the step computes. The last column is the share of the rollouts in which the learner waits for
-the game. It bounds what could be gained if the learner decided for some matches while others step.
+matches in 0 (itself), 1, 2 and 4 workers of this machine, in turns. Rates are decisions per second:
+of the workers, while the learner waits for them, of the rollouts, and of rollouts and updates. The
+share of the linear rate compares the workers with a single worker, times their number, but at most
+the cores where the step computes. The last figure is the share of the rollouts in which the learner
+waits for the game. The rest bounds what could be gained if the learner decided for some matches
+while others step.
 
 With `--game NAME` another game is measured, such as
 `--game pettingzoo:pettingzoo.classic.connect_four_v3`.
@@ -53,10 +54,9 @@ class Training:
         self.model = make_model(sections, config, self.env, folder, device, lambda: False)
         _, self._callback = self.model._setup_learn(sections.learner.steps, None)
 
-    def turn(self, seconds: float) -> tuple[float, float, float]:
-        """Makes whole updates for about `seconds`. Returns the decisions per second of rollouts, of
-        rollouts and updates, and the share of the rollouts in which the learner waited for the
-        game.
+    def turn(self, seconds: float) -> tuple[float, ...]:
+        """Makes whole updates for about `seconds`. Returns the decisions per second of the game, of
+        rollouts, and of rollouts and updates.
         """
         model, env = self.model, self.env
         began, waited, decisions, rolled = time.perf_counter(), env.game_seconds, 0, 0.0
@@ -68,7 +68,7 @@ class Training:
             model.train()
             decisions += model.n_steps * env.num_envs
         took = time.perf_counter() - began
-        return decisions / rolled, decisions / took, (env.game_seconds - waited) / rolled
+        return tuple(decisions / span for span in (env.game_seconds - waited, rolled, took))
 
 
 def main() -> None:
@@ -106,14 +106,14 @@ def main() -> None:
             n: [statistics.median(column) for column in zip(*rows, strict=True)]
             for n, rows in turns.items()
         }
-        for workers, (rate, whole, waits) in medians.items():
+        for workers, (rate, rollouts, whole) in medians.items():
             most = workers if step == "sleeps" else min(workers, len(os.sched_getaffinity(0)))
             linear = medians[1][0] * most if 1 in medians else 0.0
             share = f", {rate / linear:.0%} of linear" if workers and linear else ""
             spread = " ".join(f"{rate:,.0f}" for rate, *_ in turns[workers])
             print(
-                f"{workers} workers: {rate:,.0f}/s in rollouts ({spread}){share}, {whole:,.0f}/s "
-                f"with updates, waits {waits:.0%}",
+                f"{workers} workers: {rate:,.0f}/s of the game ({spread}){share}, {rollouts:,.0f}/s "
+                f"of rollouts, {whole:,.0f}/s with updates, waits {rollouts / rate:.0%}",
                 flush=True,
             )
 
