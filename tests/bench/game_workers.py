@@ -112,8 +112,9 @@ def main() -> None:
             share = f", {rate / linear:.0%} of linear" if workers and linear else ""
             spread = " ".join(f"{rate:,.0f}" for rate, *_ in turns[workers])
             print(
-                f"{workers} workers: {rate:,.0f}/s of the game ({spread}){share}, {rollouts:,.0f}/s "
-                f"of rollouts, {whole:,.0f}/s with updates, waits {rollouts / rate:.0%}",
+                f"{workers} workers: {rate:,.0f}/s of the game ({spread}){share}, "
+                f"{rollouts:,.0f}/s of rollouts, {whole:,.0f}/s with updates, "
+                f"waits {rollouts / rate:.0%}",
                 flush=True,
             )
 
