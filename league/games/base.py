@@ -140,6 +140,9 @@ class BatchedGame(ABC):
         idle_N: bool, rows whose match is paused. Callers may write it at any time. Brawl and hosted
             games (`league/games/hosted.py`) play no frames in these rows. Other games may ignore
             it.
+        absent_N: bool, rows whose match can't begin yet, because the worker process that plays it
+            is being started again (`league/games/workers/`). `step` plays nothing in these rows and
+            ignores their actions. `begin_absent` begins these matches.
         failures: for each failed row, the reason why the match that ended in this step could not be
             played to its end (for example, its environment hung). Such a match has no outcome and
             must not be rated. `step` empties this mapping.
@@ -165,6 +168,7 @@ class BatchedGame(ABC):
         self.bots_N2 = np.full((n, 2), EXTERNAL, np.int8)
         self.next_seeds_N = np.zeros(n, np.uint64)
         self.idle_N = np.zeros(n, np.bool_)
+        self.absent_N = np.zeros(n, np.bool_)
         if spec.action_kind == CHOICE:
             self.legal_N2A = np.ones((n, 2, spec.action_size), np.bool_)
 
@@ -215,6 +219,13 @@ class BatchedGame(ABC):
         self.ended_N[rows] = True
         self.failures = {**self.failures, **reasons}
         self.reset(self.next_seeds_N, now_N)
+
+    def begin_absent(self, everywhere: bool = False) -> None:  # noqa: B027 (few games need it)
+        """Begins the matches of `absent_N` that can begin now. If all matches are absent, it waits.
+
+        Args:
+            everywhere: whether to wait until no match is absent.
+        """
 
     @abstractmethod
     def frame(self, match: int) -> dict:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from league.errors import ConfigError, InvalidInput
 from league.games.base import CHOICE, BatchedGame, GameSpec
 from league.games.registry import game_spec, is_safe_in_files, make_batched, reward_weights
 from league.settings.base import Settings
 
+if TYPE_CHECKING:  # this loads gRPC
+    from league.security.credentials import Credentials
+
 Option = bool | int | float | str
+LOCAL = "local"
+"""Means a process on this machine in a list of workers."""
+MOST_WORKERS = 1024
 
 
 class GameSettings(Settings):
@@ -42,6 +48,14 @@ class GameSettings(Settings):
     option keeps the game's default.
     """
 
+    workers: int | tuple[str, ...] = 0
+    """Processes that play the matches in which a learner trains: their number on this machine, or
+    the addresses HOST:PORT of workers on other machines (`bin/league serve-game`). In such a list,
+    each word local means a process on this machine. With 0 the learner plays the matches itself,
+    which is best for fast games. PettingZoo, ai2 and Showdown have processes of their own
+    (`game.options.workers`), so they need no others on this machine.
+    """
+
     @model_validator(mode="after")
     def _fits_the_game(self) -> GameSettings:
         try:
@@ -68,15 +82,53 @@ class GameSettings(Settings):
         options: dict[str, Any] = {**self.options}
         return game_spec(self.name, max_frames=self.max_frames, **options)
 
-    def make(self, num_matches: int, *, training: bool = False) -> BatchedGame:
+    @field_validator("workers", mode="before")
+    @classmethod
+    def _in_a_list(cls, workers: Any) -> Any:
+        return (workers,) if isinstance(workers, str) else workers
+
+    @field_validator("workers")
+    @classmethod
+    def _are_workers(cls, workers: int | tuple[str, ...]) -> int | tuple[str, ...]:
+        if isinstance(workers, int):
+            if not 0 <= workers <= MOST_WORKERS:
+                raise ValueError(f"take 0 to {MOST_WORKERS} workers")
+            return workers
+        for address in workers:
+            host, _, port = address.rpartition(":")
+            if address != LOCAL and (not host or "/" in host or not port.isdigit()):
+                raise ValueError(f"{address!r} is neither an address HOST:PORT nor {LOCAL}")
+        return workers
+
+    def make(
+        self,
+        num_matches: int,
+        *,
+        training: bool = False,
+        credentials: Credentials | None = None,
+    ) -> BatchedGame:
         """Makes `num_matches` matches of the game.
 
         Args:
             num_matches: the number of matches.
-            training: whether a learner trains on these matches. The game's `training_options`
-                apply only then.
+            training: whether a learner trains on these matches. The game's `training_options` and
+                its workers apply only then.
+            credentials: what the learner shows to workers on other machines. None means its
+                environment's token and certificates.
         """
         options: dict[str, Any] = {**self.options} if training else self.clean_options
+        if training and self.workers:
+            from league.games.workers.game import make_spread
+            from league.security.credentials import of_run
+
+            return make_spread(
+                self.name,
+                num_matches,
+                workers=(LOCAL,) * self.workers if isinstance(self.workers, int) else self.workers,
+                credentials=credentials or of_run(),
+                max_frames=self.max_frames,
+                options=options,
+            )
         return make_batched(self.name, num_matches, max_frames=self.max_frames, **options)
 
     @property

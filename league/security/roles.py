@@ -56,6 +56,7 @@ _BY_SERVICE = {
         AccessRole.OPERATOR: "RequestEvaluation",
     },
     "league.v1.PlayerService": {AccessRole.READ: "Decide"},
+    "league.v1.WorkerService": {AccessRole.WORKER: "Play"},
     # Orchestrators and load balancers ask for health, and have no token.
     "grpc.health.v1.Health": {AccessRole.NONE: "Check List Watch"},
     "grpc.reflection.v1alpha.ServerReflection": {AccessRole.READ: "ServerReflectionInfo"},

@@ -118,6 +118,12 @@ class TokenFile:
         self.make()
         return True
 
+    def replace(self, role: AccessRole, plain: str) -> None:
+        """Makes a known token the only valid token, and writes it to the file ROLE.token."""
+        private_folder(self.folder)
+        write_whole(self.folder / f"{role.word}.token", plain + "\n", private=True)
+        self._write([_stored(role.word, role, plain)])
+
     def add(self, role: AccessRole, name: str) -> str:
         """Makes another token.
 

@@ -178,7 +178,7 @@ class LeaguePPO(RecurrentPPO):
         self.reseed(0 if self.seed is None else self.seed)
         self.schedule_span: tuple[int, int] | None = None
         self._forget_matches()
-        self.inference_seconds = self.learning_seconds = 0.0
+        self.inference_seconds = self.learning_seconds = self._old_share = 0.0
         self.references: References | None = None
         self.transform: RewardTransform | None = None
         held = self.regularisation
@@ -207,6 +207,7 @@ class LeaguePPO(RecurrentPPO):
         self.agent_state = self.policy.network.initial_state(self.n_envs)
         self.last_obs_NO: np.ndarray | None = None
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
+        self._version_N = np.zeros(self.n_envs, np.int64)
 
     def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # pyrefly: ignore[bad-override]
         """Plays the matches of `env` from the next rollout on. `env` must have as many matches as
@@ -261,7 +262,8 @@ class LeaguePPO(RecurrentPPO):
             self.last_obs_NO = env.reset()
         buffer = self.buffer
         env.keeps_actions = self.policy.forecast is not None
-        env.may_wait = self.transform is None  # the transform needs every step of every match
+        # The transform needs every step of every match.
+        env.may_wait = env.takes_absent = self.transform is None
         buffer.carry_context()
         buffer.h_NH.copy_(self.agent_state.h_BH)
         buffer.c_NH.copy_(self.agent_state.c_BH)
@@ -328,12 +330,14 @@ class LeaguePPO(RecurrentPPO):
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
         actions_NA = actor.sample(self.key_rng)
         held_N = env.decisions.held_N
-        if held_N.any():  # the newest weights determine the probabilities of held actions
+        self._version_N = np.where(held_N, self._version_N, self._n_updates)
+        if held_N.any():
             held_NA = env.or_held(actions_NA.to(torch.uint8).cpu().numpy())
             actions_NA = torch.as_tensor(held_NA).to(actions_NA)
         if buffer.legal_TNA is not None and legal is not None:
             buffer.legal_TNA[place] = legal
         buffer.obs_XNO[seen], buffer.starts_XN[seen] = obs_NO, starts_N
+        buffer.version_TN[place] = self._version_N
         buffer.time_left_TN[place], buffer.actions_TNA[place] = time_left_N, actions_NA.float()
         buffer.log_prob_TN[place], buffer.value_TN[place] = actor.log_prob(actions_NA), out.value_B
         self.agent_state = out.state
@@ -411,6 +415,7 @@ class LeaguePPO(RecurrentPPO):
             out.latent_BD, out.state.age_B, self.agent.sequence_length, kinds
         )
         buffer.leave_out_unplayed()
+        self._old_share = buffer.leave_out_older(self._n_updates)
         played_TN = buffer.played_TN
         self.return_scale.update(buffer.reward_TN, buffer.ended_TN, played_TN)
         reward_TN = buffer.reward_TN / np.float32(self.return_scale.scale)
@@ -437,6 +442,8 @@ class LeaguePPO(RecurrentPPO):
         rate = self.lr_schedule(self._current_progress_remaining) * self.rate.scale
         update_learning_rate(self.policy.optimizer, rate)
         self.logger.record("learning/rate", rate)
+        lag = self._n_updates - self.buffer.oldest_version(self._n_updates)
+        self.logger.record("learning/policy_lag", lag)
         logged: dict[str, list[float]] = {}
         stops = False
         for rows, sums in self._minibatches():
@@ -612,6 +619,7 @@ class LeaguePPO(RecurrentPPO):
         values["value/explained_variance"] = explained_variance(
             self.buffer.value_TN[played], self.buffer.target_TN[played], self.group.sum
         )
+        values["rollout/old_action_share"] = self._old_share
         if played_TN is not None:
             values["rollout/waiting_share"] = 1.0 - float(played_TN.mean())
         values["reward/scale"] = self.return_scale.scale

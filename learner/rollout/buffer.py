@@ -169,6 +169,9 @@ class SequenceBuffer(History):
         matches: N.
         device: device of the tensors.
         keeps_actions: whether the opponents' actions are stored too.
+
+    Attributes:
+        version_TN: the version of the policy that chose each action, as its number of updates.
     """
 
     def __init__(
@@ -203,6 +206,7 @@ class SequenceBuffer(History):
         self.target_TN = zeros(steps, matches)
         self.reward_TN = np.zeros((steps, matches), np.float32)
         self.ended_TN = np.zeros((steps, matches), np.bool_)
+        self.version_TN = np.zeros((steps, matches), np.int64)
 
     def carry_context(self) -> None:
         self.weight_TN = None
@@ -233,6 +237,28 @@ class SequenceBuffer(History):
     def played_TN(self) -> NDArray[np.bool_] | None:
         """True where row t holds a step of match n. None if all rows hold steps."""
         return None if self.played_N is None else np.arange(self.steps)[:, None] < self.played_N
+
+    def leave_out_older(self, version: int) -> float:
+        """Excludes from learning the steps whose actions were chosen by an older policy than
+        `version`. Such an action belongs to a decision that began before the last update, so it is
+        the first of its match in this rollout, and no other step's advantage depends on it.
+
+        Returns:
+            The share of these steps among the steps played.
+        """
+        old_TN, played_TN = self.version_TN < version, self.played_TN
+        if old_TN.any():
+            self._weights()[torch.from_numpy(old_TN).to(self.value_TN.device)] = 0.0
+        return float((old_TN if played_TN is None else old_TN[played_TN]).mean())
+
+    def oldest_version(self, newest: int) -> int:
+        """Returns the oldest version in `version_TN` of a step that counts, or `newest` if no step
+        counts.
+        """
+        if self.weight_TN is None:
+            return int(self.version_TN.min())
+        counts_TN = self.weight_TN.cpu().numpy() > 0
+        return int(self.version_TN[counts_TN].min(initial=newest))
 
     def keep_actions(self, t: int, played: OpponentActions) -> None:
         """Stores the opponents' actions of step `t`."""

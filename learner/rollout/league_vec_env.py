@@ -74,6 +74,8 @@ class LeagueVecEnv(VecEnv):
             step's frames. This may happen in up to half of all matches. `waiting_N` is true for
             these matches, and their observations stay the same. If the learner's decision has
             begun, it continues in the next step with the same actions (`or_held`).
+        takes_absent: whether a step may leave out matches that can't begin yet, because the process
+            that plays them is being started again. `waiting_N` is true for these matches, too.
         decisions: holds the decisions that continue in the next step.
     """
 
@@ -116,7 +118,7 @@ class LeagueVecEnv(VecEnv):
         self._failed_in_a_row = self._failing_steps = 0
         self._drawn, self._rivals_share, self._slowness = 0, 0.0, 0.0
         self.failed_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
-        self.may_wait = False
+        self.may_wait, self.takes_absent = False, False
         self.waiting_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
         self.decisions = Decisions(game, frame_skip)
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
@@ -132,6 +134,7 @@ class LeagueVecEnv(VecEnv):
         rows continue their matches.
         """
         self._begin([n for n, assignment in enumerate(self.assignments) if assignment is None])
+        self._begin_absent()
         return self.observations()
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -171,6 +174,7 @@ class LeagueVecEnv(VecEnv):
         self._actions_N2A[self._rows, self.seat_N] = self.or_held(actions_NA)
         rewards_N, ended_N = self._advance()
         self._replace(ended_N)
+        self._begin_absent()
         if self.opponent_policy.rival_seats:
             self.opponent_policy.ask_rivals(self._seen_across())
         return self.observations(), rewards_N, ended_N
@@ -254,7 +258,7 @@ class LeagueVecEnv(VecEnv):
         started = time.perf_counter()
         other_N = 1 - self.seat_N
         game, policy = self.game, self.opponent_policy
-        before = int(game.frames_N.sum())
+        before, absent_N = int(game.frames_N.sum()), game.absent_N.copy()
         legal_NA = None if game.legal_N2A is None else game.legal_N2A[self._rows, other_N]
         if policy.rival_seats:
             chosen = self._play_with_rivals(legal_NA)
@@ -264,6 +268,7 @@ class LeagueVecEnv(VecEnv):
             chosen = time.perf_counter()
             self.waiting_N[:] = game.idle_N[:] = False
             game.step(self._actions_N2A, self.frame_skip)
+        self.waiting_N |= absent_N
         if self.keeps_actions:
             self.opponent_actions = actions_of(game, self._actions_N2A, other_N, legal_NA)
         ended_N = game.ended_N.copy()
@@ -277,7 +282,7 @@ class LeagueVecEnv(VecEnv):
         check_finite(terms_NK, self.assignments, lambda k: f"the reward term {names[k]}")
         self.terms_NK += terms_NK
         self.steps_N += ~self.waiting_N
-        waiting, rivals = int(self.waiting_N.sum()), len(policy.rival_seats)
+        waiting, rivals = int((self.waiting_N & ~absent_N).sum()), len(policy.rival_seats)
         self._slowness += (waiting - rivals * self._slowness) / max(RECENT, rivals)
         self.learner_step += self._steps_at_once
         self.opponents_seconds += chosen - started
@@ -401,6 +406,20 @@ class LeagueVecEnv(VecEnv):
             where_N[n], seeds_N[n] = True, assignment.seed
             self.steps_N[n], self.step_start_N[n], self.terms_NK[n] = 0, self.learner_step, 0.0
         self.game.reset(seeds_N, where_N)
+        for n in np.flatnonzero(where_N & self.game.absent_N).tolist():
+            self.opponent_policy.vacate(n)  # `_begin_absent` seats the opponent
+
+    def _begin_absent(self) -> None:
+        """Begins absent matches that can begin now, and seats their opponents."""
+        if not self.game.absent_N.any():
+            return
+        absent_N = self.game.absent_N.copy()
+        self.game.begin_absent(everywhere=not self.takes_absent)
+        for n in np.flatnonzero(absent_N & ~self.game.absent_N).tolist():
+            assignment = self.assignments[n]
+            assert assignment is not None
+            self._seat_opponent(n, assignment)
+            self.step_start_N[n] = self.learner_step
 
     def _seated(self, n: int) -> Assignment:
         """Takes assignments until an opponent can play, and seats this opponent in row `n`.

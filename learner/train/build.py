@@ -22,6 +22,7 @@ from league.games.registry import family, reward_weights
 from league.games.settings import GameSettings
 from league.players import CATEGORIES, Player
 from league.runs.blobs import BlobFolder
+from league.security.credentials import Credentials
 from league.settings.base import Sections, sections_hash
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.league_ppo import LeaguePPO
@@ -88,9 +89,12 @@ class SessionSettings:
         )
 
 
-def make_game(settings: SessionSettings) -> BatchedGame:
-    """Makes the batched game of the settings, as learners play it."""
-    return settings.game.make(settings.share.matches, training=True)
+def make_game(settings: SessionSettings, credentials: Credentials | None = None) -> BatchedGame:
+    """Makes the batched game of the settings, as learners play it. `credentials` are shown to game
+    workers on other machines.
+    """
+    matches = settings.share.matches
+    return settings.game.make(matches, training=True, credentials=credentials)
 
 
 def stage_rewards(

@@ -318,6 +318,7 @@ def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
     """Restores the result of `algorithm_state`. The number of matches must be the same."""
     load_weights(model, values)
     model.num_timesteps, model._n_updates = values["num_timesteps"], values["updates"]
+    model._version_N[:] = values["updates"]  # decisions continue only without an update between
     model.shuffle_rng.bit_generator.state = values["shuffle_rng"]
     model.key_rng.set_state(values["key_rng"])
     model.agent_state = AgentState(*(tensor.to(model.device) for tensor in values["agent_state"]))

@@ -14,6 +14,7 @@ from league.agent.config import AgentConfig
 from league.agent.snapshot import SnapshotCard
 from league.exploiters import Generation
 from league.games.hosted import WORKER_WAIT_SECONDS, HostedGame
+from league.games.workers.game import WorkerGame
 from league.players import Player
 from league.rpc.blobs import blobs_of
 from league.rpc.client import MatchmakerClient
@@ -117,8 +118,8 @@ def build_parts(
     folder = run_dir / f"learner-{name}"
     home = folder if generation is None else folder / f"generation-{generation.number}"
     checkpoints = checkpoints_of(run_dir, home / "checkpoints", should_stop)
-    game = make_game(settings)
-    if isinstance(game, HostedGame):
+    game = make_game(settings, client.credentials)
+    if isinstance(game, HostedGame | WorkerGame):
         game.host.should_stop, game.host.wait_seconds = should_stop, WORKER_WAIT_SECONDS
     live = live_player(name, game, generation)
     saved = checkpoints.read_newest(partial(fits_log, client))
@@ -186,7 +187,7 @@ def build_parts(
         group.broadcast_weights(model.policy)
         stages.set_rewards(model)
         reporter = Reporter(folder, settings.learner, model, broker, group)
-        if isinstance(game, HostedGame):
+        if isinstance(game, HostedGame | WorkerGame):
             game.host.on_wait = reporter.wait
     except BaseException:
         broker.close("the learner could not start")

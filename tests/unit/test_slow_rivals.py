@@ -88,6 +88,22 @@ def test_a_rollout_has_the_steps_that_were_played_and_no_others(parts):
     model.train()
 
 
+def test_a_decision_that_outlives_an_update_is_not_learnt_from():
+    """So the policy that is trained has chosen every action that it learns from."""
+    env = make_env(max_frames=4000)
+    env.opponent_policy = InFrames(MATCHES, network_of, seed=5, action_size=10)
+    model = prepared(make_model(env, config()))
+    share = 0.0
+    for _ in range(4):
+        held_N = env.decisions.held_N.copy()
+        collect(model)
+        model.train()
+        share += model.logger.name_to_value["rollout/old_action_share"]
+        assert model.logger.name_to_value["learning/policy_lag"] == 0
+        assert not model.buffer.weight_TN[0, held_N].any()
+    assert share > 0
+
+
 @pytest.fixture
 def gate(tmp_path: Path):
     """Rivals that decide only once `go` is there, that file, and the seats that play them. Their

@@ -24,7 +24,7 @@ from league.security import credentials
 from league.security.roles import LEAST, AccessRole, check_role, least_role
 from league.security.settings import SecuritySettings, joined, reached_at
 from league.security.tokens import LOOK_SECONDS, TokenBook, TokenFile
-from league.v1 import evaluator_pb2, exploiters_pb2, matchmaker_pb2, player_pb2
+from league.v1 import evaluator_pb2, exploiters_pb2, matchmaker_pb2, player_pb2, workers_pb2
 
 
 def mode(path: Path) -> int:
@@ -32,7 +32,7 @@ def mode(path: Path) -> int:
 
 
 def test_every_call_of_every_service_has_its_least_role() -> None:
-    ours = (matchmaker_pb2, exploiters_pb2, evaluator_pb2, player_pb2)
+    ours = (matchmaker_pb2, exploiters_pb2, evaluator_pb2, player_pb2, workers_pb2)
     files = (*ours, health_pb2, reflection_pb2)
     served = {
         f"/{service.full_name}/{method.name}"
