@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import grpc
@@ -14,6 +16,7 @@ from league.cluster.runner import Folders, Runner, free_port
 from league.cluster.settings import ClusterSettings, labels_of
 from league.cluster.topology import Spread
 from league.errors import ConfigError, LeagueError, Unavailable
+from league.runs.files import write_whole
 from league.settings.device_flags import cores
 
 _ENVIRONMENT = {
@@ -120,20 +123,26 @@ class Cluster:
     It joins the cluster of `RAY_ADDRESS`, or else the cluster that this machine belongs to. Without
     a cluster it starts Ray on this machine alone, until the context ends.
 
+    Args:
+        is_alone: whether to start Ray on this machine even if there is a cluster.
+
     Raises:
         ConfigError: Ray is not installed, this machine has no token of the cluster, or the cluster
             does not ask for a token.
         Unavailable: the cluster does not answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_alone: bool = False) -> None:
         self.ray = _loaded()
         quiet = {"logging_level": "ERROR", "log_to_driver": False}
-        named = os.environ.get("RAY_ADDRESS", "")
+        named = "" if is_alone else os.environ.get("RAY_ADDRESS", "")
         if named and named != "auto":
             _check_token(named)
         try:
-            self.ray.init(address=named or "auto", **quiet)
+            if is_alone:
+                self._start(quiet)
+            else:
+                self.ray.init(address=named or "auto", **quiet)
         except self.ray.exceptions.AuthenticationError:
             raise ConfigError(
                 "this machine has no token of the Ray cluster: copy ~/.ray/auth_token of the head "
@@ -145,13 +154,7 @@ class Cluster:
                     f"the Ray cluster {named} does not answer ({first_line(error)}): is it up, "
                     "and is its token that of ~/.ray/auth_token here?"
                 ) from None
-            self.ray.init(
-                address="local",
-                num_cpus=cores(),
-                include_dashboard=False,
-                object_store_memory=_OBJECT_STORE_BYTES,
-                **quiet,
-            )
+            self._start(quiet)
         try:
             _check_token(self.ray.get_runtime_context().gcs_address)
         except LeagueError:
@@ -159,6 +162,20 @@ class Cluster:
             raise
         self.address = str(self.ray.util.get_node_ip_address())
         self.node = str(self.ray.get_runtime_context().get_node_id())
+
+    def _start(self, quiet: Mapping[str, Any]) -> None:
+        """Starts Ray on this machine alone. Ray would make a token that other users can read."""
+        token = Path.home() / ".ray" / "auth_token"
+        if not os.environ.keys() & {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} and not token.exists():
+            token.parent.mkdir(mode=0o700, exist_ok=True)
+            write_whole(token, secrets.token_hex(32), private=True)
+        self.ray.init(
+            address="local",
+            num_cpus=cores(),
+            include_dashboard=False,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            **quiet,
+        )
 
     def __enter__(self) -> Cluster:
         return self

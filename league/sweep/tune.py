@@ -1,4 +1,4 @@
-"""Runs the trials of a sweep by Ray Tune. This is the only file of the sweep that imports Ray.
+"""Runs the trials of a sweep by Ray Tune. No other file of the sweep imports Ray.
 
 Ray starts on this machine for the time of the sweep, or the sweep joins a cluster. Each trial is a
 process that Ray starts, with a league of its own (`league.sweep.trial`). Ray's ASHA scheduler ends
@@ -9,21 +9,16 @@ the trials say how far a sweep is.
 
 from __future__ import annotations
 
-import logging
 import os
-import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from league.errors import InvalidInput, LeagueError, Unavailable
-from league.runs.files import write_whole
-from league.settings.device_flags import cores
+from league.cluster.ray import Cluster
+from league.errors import InvalidInput, LeagueError
 from league.sweep.trial import Order, Rung, Trial, play
 
 EXTRA = "the sweep needs Ray: pip install 'kumite[cluster]'"
@@ -66,9 +61,10 @@ def run(
         on_end: is called with the number of a trial that is done, or that ASHA has ended.
 
     Raises:
-        Unavailable: Ray could not start, or there is no cluster.
+        ConfigError: the cluster has no token, or this machine does not have it.
+        Unavailable: there is no cluster.
     """
-    with _ray(order.folder, resources):
+    with _cluster(resources):
         from ray import tune
         from ray.tune.schedulers import ASHAScheduler
 
@@ -122,13 +118,9 @@ def _trial(config: dict[str, Any], order: Order, trials: Sequence[Trial]) -> Non
         raise RuntimeError(str(error)) from None  # Ray can't copy every error between processes
 
 
-@contextmanager
-def _ray(folder: Path, resources: Resources) -> Iterator[None]:
-    """Connects to a cluster, or runs Ray on this machine, during the block."""
+def _cluster(resources: Resources) -> Cluster:
+    """Connects to a cluster, or starts Ray on this machine. Raises the errors of `Cluster`."""
     for name, value in {
-        "RAY_AUTH_MODE": "token",
-        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-        "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_BACKEND_LOG_LEVEL": "error",
         "RAY_worker_niceness": "0",  # Ray's 15 would slow leagues down beside any other process
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
@@ -138,24 +130,4 @@ def _ray(folder: Path, resources: Resources) -> Iterator[None]:
         "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C ends the trials at once
     }.items():
         os.environ.setdefault(name, value)
-    if not resources.join and not os.environ.keys() & {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}:
-        token = folder / "ray.token"  # otherwise Ray would keep a token in the user's home folder
-        write_whole(token, secrets.token_hex(32), private=True)
-        os.environ["RAY_AUTH_TOKEN_PATH"] = str(token)
-    import ray
-
-    started: dict[str, Any] = {"num_cpus": cores(), "include_dashboard": False}
-    try:
-        ray.init(
-            address="auto" if resources.join else "local",
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,  # the records of the trials have their faults
-            **({} if resources.join else started),
-        )
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        where = "join the cluster" if resources.join else "start on this machine"
-        raise Unavailable(f"Ray can't {where} ({error}): see docs/sweep.md") from None
-    try:
-        yield
-    finally:
-        ray.shutdown()
+    return Cluster(is_alone=not resources.join)

@@ -42,9 +42,9 @@ NAMESPACE = ["unshare", "-rn", "bash", "-c", 'ip link set lo up && exec "$@"', "
 def begin(folder: Path, *flags: str) -> subprocess.Popen[str]:
     words = [*NAMESPACE, sys.executable, "-m", "league", "sweep", "space.toml", "--trials", "2"]
     words += ["--rungs", "2", "--matches", "20", "--out", "swept", *flags]
-    return subprocess.Popen(
-        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    env = {**os.environ, "HOME": str(folder)}  # Ray keeps its token there
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(words, cwd=folder, env=env, text=True, **pipes)
 
 
 def rungs(folder: Path) -> int:
@@ -105,4 +105,4 @@ def test_a_sweep_that_was_interrupted_and_killed_is_continued(tmp_path: Path) ->
     best = resolve(None, tmp_path / "best.toml", environment={})
     assert best["learner"]["ent_coef"] == float(rows[0]["learner.ent_coef"])
     assert best["game"]["name"] == "matrix:rps"
-    assert oct((tmp_path / "swept" / "ray.token").stat().st_mode)[-3:] == "600"
+    assert oct((tmp_path / ".ray" / "auth_token").stat().st_mode)[-3:] == "600"
