@@ -37,7 +37,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 inside = pytest.mark.skipif(not is_inside(), reason="runs in a namespace")
 KILLS = int(os.environ.get("KUMITE_KILLS", "20"))
 KINDS = ("learner", "matchmaker", "evaluator", "actor")
-RESUMED_SECONDS = 30.0
+RESUMED_SECONDS = float(os.environ.get("KUMITE_RESUMED_SECONDS", "30"))
+"""Longest time from a kill until training goes on, on a machine with a free core."""
 PATIENT = """
 import functools, sys
 from league.cluster import main, supervisor
