@@ -319,13 +319,9 @@ def _run(folder: RunFolder, command: Command, cluster: Cluster | None) -> int:
     )
     engine: Engine = LocalChild
     if cluster is not None:
-        from league.cluster.remote import RayEngine
-
-        files = [folder.path / "run.json"]
-        files += [security.tls_folder / CA] if security.tls_folder else []
-        workers = of_run(folder.path, "worker")
-        engine = RayEngine(cluster, files, workers, lambda *a, **k: supervisor.say(*a, **k))
-        engine.check(topology.specs, host)
+        engine = _checked_engine(
+            cluster, folder, topology, security, lambda *a, **k: supervisor.say(*a, **k)
+        )
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     state = "continues" if folder.resumed else "new"
     for line in (f"Run folder: {folder.path} ({state}, preset {folder.preset})", device):
@@ -372,6 +368,23 @@ def _run(folder: RunFolder, command: Command, cluster: Cluster | None) -> int:
             if can_continue and screen.done_share < 1:
                 line = _again(screen, command, command.learner.steps)
                 console.print(f"Continue with: {line}", soft_wrap=True, markup=False)
+
+
+def _checked_engine(
+    cluster: Cluster,
+    folder: RunFolder,
+    topology: Topology,
+    security: SecuritySettings,
+    say: Callable[..., None],
+) -> Engine:
+    """Returns the engine of a cluster, or raises `ConfigError` if its nodes do not suit."""
+    from league.cluster.remote import RayEngine
+
+    files = [folder.path / "run.json"]
+    files += [security.tls_folder / CA] if security.tls_folder else []
+    engine = RayEngine(cluster, files, of_run(folder.path, "worker"), say)
+    engine.check(topology.specs, security.host)
+    return engine
 
 
 def _print_end(

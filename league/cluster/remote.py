@@ -67,7 +67,8 @@ class RayEngine:
         tls = [credentials.tls / name for name in names] if credentials.tls else []
         self.certificates = {file.name: file.read_bytes() for file in tls if file.exists()}
         self._keepers = dict[str, str]()
-        self._refused, self._avoided = set[str](), dict[str, float]()
+        self._refused = {False: set[str](), True: set[str]()}  # by whether a process has steps
+        self._avoided = dict[str, float]()
         self._is_local = False
         own = [node.name for node in cluster.nodes() if node.id == cluster.node]
         self._own = {NODE: own[0]} if own else {}
@@ -118,8 +119,9 @@ class RayEngine:
     def selector(self, place: Place) -> dict[str, str]:
         """Returns Ray's label selector for the nodes that may run a process."""
         avoided = {node for node, until in self._avoided.items() if until > time.monotonic()}
-        others = f"!in({','.join(sorted(self._refused | avoided))})"
-        return {**place.labels, **({_NODE_ID: others} if self._refused | avoided else {})}
+        avoided |= self._refused[place.has_steps]
+        others = {_NODE_ID: f"!in({','.join(sorted(avoided))})"} if avoided else {}
+        return {**place.labels, **others}
 
     def avoid(self, nodes: Sequence[str]) -> None:
         """Starts nothing on these nodes until Ray has had time to notice that they are dead."""
@@ -133,8 +135,9 @@ class RayEngine:
             why = "can't reach the matchmaker, which listens on this machine only"
         elif place.has_steps and not sight.sees and self._keepers.get(spec.name) != name:
             why = f"can't see the folder {_folder(self.folders)}, so it runs no learner"
-        if why and sight.node not in self._refused:
-            self._refused.add(sight.node)
+        refused = self._refused[place.has_steps]
+        if why and sight.node not in refused:
+            refused.add(sight.node)
             self.say(f"Node {name} {why}.", is_trouble=True)
         return bool(why)
 

@@ -9,9 +9,20 @@ from small_league import played, report, small_league, snapshot
 
 from league.errors import Fenced, InvalidInput, NotFound
 from league.players import Book, Pairing, Refusal
+from league.rpc.client import NODE
 from league.status import SILENT_SECONDS, STALLED
 from matchmaker import limits
 from matchmaker.store import invariants
+
+
+def test_a_heartbeat_tells_the_worker_s_machine(league, monkeypatch):
+    monkeypatch.setenv(NODE, "gpu-1")
+    league.client.heartbeat(league.open(), 1)
+    (worker,) = league.client.status().workers
+    assert worker.node == "gpu-1"
+    monkeypatch.setenv(NODE, "x" * 10_000)
+    with pytest.raises(InvalidInput):
+        league.client.heartbeat(league.open(), 1)
 
 
 def test_leases_live_on_only_while_progress_rises(league):

@@ -58,16 +58,25 @@ def test_a_run_that_ended_a_moment_ago_does_not_stand_still(evaluator):
     assert "None." in found
 
 
+def processes(*workers: WorkerStatus) -> str:
+    league = screens.full().league
+    league = replace(league, status=replace(league.status, workers=workers))
+    page = now.show(SimpleNamespace(facts=league, events=list, run_dir=None), {})
+    (found,) = (str(block) for block in page if "Processes" in str(block))
+    return found
+
+
 def test_the_speed_of_learners_and_evaluators_is_shown(evaluator):
     speeds = {"rate/matches_per_second": 3.25}
-    status = replace(screens.full().league.status, workers=(replace(evaluator, metrics=speeds),))
-    league = replace(screens.full().league, status=status)
-    (processes,) = (
-        str(block)
-        for block in now.show(SimpleNamespace(facts=league, events=list, run_dir=None), {})
-        if "Processes" in str(block)
-    )
-    assert "3.2 matches/s" in processes
+    assert "3.2 matches/s" in processes(replace(evaluator, metrics=speeds))
+
+
+def test_nodes_are_shown_where_there_are_several(evaluator):
+    learner = replace(screens.LEARNER, node="gpu-1")
+    found = processes(learner, replace(evaluator, node="<b>gpu-2"))
+    assert "gpu-1" in found
+    assert "&lt;b&gt;gpu-2" in found
+    assert "gpu-1" not in processes(learner, replace(evaluator, node="gpu-1"))
 
 
 def test_a_highlight_says_whose_win_over_which_bot_it_is(tmp_path):
