@@ -91,6 +91,8 @@ def sweep(
     chosen = trials_of(space, sections, trials, seed, str(file))
     order = _order(sections, out or Path("sweeps") / file.stem, rungs, score, average, matches)
     tune.check_installed()
+    if _joins(engine):
+        tune.cluster()
     with _folder(order, sections, {"trials": chosen}):
 
         def records() -> list[Trial]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -122,6 +123,29 @@ def _trial(config: dict[str, Any], order: Order, trials: Sequence[Trial]) -> Non
         raise RuntimeError(str(error)) from None  # Ray can't copy every error between processes
 
 
+def cluster() -> str:
+    """Returns the address of the running cluster that the variable RAY_ADDRESS names.
+
+    Raises:
+        InvalidInput: the variable is missing, or is no address.
+        Unavailable: nothing answers there. Ray itself would wait for minutes.
+    """
+    address = os.environ.get("RAY_ADDRESS", "")
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise InvalidInput(
+            f"RAY_ADDRESS = {address!r} names no cluster: set it to HOST:PORT of the cluster's head"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        raise Unavailable(
+            f"no Ray cluster answers at {address} ({error}): start it, or unset RAY_ADDRESS to use "
+            "this machine"
+        ) from None
+    return address
+
+
 @contextmanager
 def _ray(folder: Path, resources: Resources) -> Iterator[None]:
     """Connects to a cluster, or runs Ray on this machine, during the block."""
@@ -142,12 +166,13 @@ def _ray(folder: Path, resources: Resources) -> Iterator[None]:
         token = folder / "ray.token"  # otherwise Ray would keep a token in the user's home folder
         write_whole(token, secrets.token_hex(32), private=True)
         os.environ["RAY_AUTH_TOKEN_PATH"] = str(token)
+    address = cluster() if resources.join else "local"
     import ray
 
     started: dict[str, Any] = {"num_cpus": cores(), "include_dashboard": False}
     try:
         ray.init(
-            address="auto" if resources.join else "local",
+            address=address,
             log_to_driver=False,
             logging_level=logging.CRITICAL,  # the records of the trials have their faults
             **({} if resources.join else started),
