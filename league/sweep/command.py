@@ -71,9 +71,7 @@ def sweep(
     gpus: Annotated[float, typer.Option(min=0.0, help="GPUs that a trial takes.")] = 0.0,
     engine: Annotated[
         str,
-        typer.Option(
-            metavar="local|ray", help="local: this machine. ray: the cluster at RAY_ADDRESS."
-        ),
+        typer.Option(metavar="local|ray", help="local: this machine. ray: a running Ray cluster."),
     ] = "local",
     preset_file: Annotated[
         Path | None,

@@ -74,7 +74,7 @@ def render(order: Order, trials: Sequence[Trial]) -> str:
     facts = {
         "trials": str(len(trials)),
         "trained to the end": str(sum(state_of(order, one) == "done" for one in trials)),
-        "clean matches": f"{sum(one.last.matches for one in trials if one.last):,}",
+        "clean matches": f"{sum(rung.matches for one in trials for rung in one.rungs):,}",
         "hours of training": f"{sum(one.seconds for one in trials) / 3600:.2f}",
     }
     rows = [

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
-from league.errors import ConfigError, DataCorrupt, InvalidInput, NotFound
+from league.errors import ConfigError, DataCorrupt, InvalidInput, NotFound, Unavailable
 from league.metrics import Measured
 from league.players import PayoffCell
 from league.settings.base import Sections, resolve
@@ -208,3 +209,15 @@ def test_the_example_of_the_docs_can_be_searched(tmp_path: Path) -> None:
     file = written(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
     sections = resolve(None, file, environment={})
     assert len(trials_of(read_space(file), sections, 16, seed=0, where=str(file))) == 16
+
+
+@pytest.mark.parametrize("address", ["head", "127.0.0.1:{port}"])
+def test_a_cluster_that_does_not_answer_is_named_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    pytest.importorskip("ray")
+    address = address.format(port=free_port())
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    file = written(tmp_path, 'extends = "board"\n' + SPACE)
+    with pytest.raises(Unavailable, match=address):
+        sweep(file, engine="ray")
