@@ -14,7 +14,11 @@ import sys
 import time
 from typing import Any
 
-os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+os.environ |= {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_raylet_start_wait_time_s": "300",  # a busy machine starts it slowly
+}
 
 import gymnasium
 import numpy as np
