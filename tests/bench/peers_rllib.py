@@ -69,7 +69,12 @@ class ConnectFour(MultiAgentEnv):
 
 
 def main(given: dict[str, Any]) -> None:
-    ray.init(num_cpus=max(2, given["runners"] + 1), include_dashboard=False, log_to_driver=False)
+    ray.init(
+        address="local",
+        num_cpus=max(2, given["runners"] + 1),
+        include_dashboard=False,
+        log_to_driver=False,
+    )
     config = (
         PPOConfig()
         .environment(ConnectFour)
