@@ -12,7 +12,8 @@ waits for the game. The rest bounds what could be gained if the learner decided 
 while others step.
 
 With `--game NAME` another game is measured, such as
-`--game pettingzoo:pettingzoo.classic.connect_four_v3`.
+`--game pettingzoo:pettingzoo.classic.connect_four_v3`. With `--quickest NAME` the script only
+measures the quickest of 60 steps of 128 matches, without a learner.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
 
+import numpy as np
 import torch
 
 from league.agent.config import AgentConfig
+from league.games.settings import GameSettings
 from league.runs.blobs import BlobFolder
 from league.settings.base import resolve
 from learner.rollout.mix_source import MixSource
@@ -71,16 +75,41 @@ class Training:
         return tuple(decisions / span for span in (env.game_seconds - waited, rolled, took))
 
 
+def show_quickest(name: str, workers: Sequence[int]) -> None:
+    """Prints the time of the quickest step of a game in this process and in workers."""
+    settings = [
+        resolve("board", None, (f"game.workers={number}",), environment={}).of(GameSettings)
+        for number in workers
+    ]
+    games = [one.model_copy(update={"name": name}).make(128, training=True) for one in settings]
+    times: list[list[float]] = [[] for _ in games]
+    for game in games:
+        game.reset(np.arange(128, dtype=np.uint64))
+    for _ in range(60):
+        for game, found in zip(games, times, strict=True):
+            actions_N2A, began = game.idle_actions(), time.perf_counter()
+            game.step(actions_N2A)
+            found.append(time.perf_counter() - began)
+    for number, found in zip(workers, times, strict=True):
+        print(f"{name}, {number} workers: {1e3 * min(found):.2f} ms", flush=True)
+    for game in games:
+        game.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--step", nargs="+", default=["sleeps", "computes"])
     parser.add_argument("--game", help="measure this game instead")
+    parser.add_argument("--quickest", metavar="NAME", help="measure only steps of this game")
     parser.add_argument("--workers", type=int, nargs="+", default=WORKERS)
     parser.add_argument("--set", nargs="*", default=[], help="further settings")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.quickest:
+        show_quickest(options.quickest, options.workers)
+        return
     os.environ["KUMITE_PATH"] = str(Path(__file__).parent)  # has slow_games.py
     small = ("learner.n_steps=16", "learner.batch_size=512")
     for step in [""] if options.game else options.step:

@@ -14,7 +14,11 @@ import sys
 import time
 from typing import Any
 
-os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+os.environ |= {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_raylet_start_wait_time_s": "300",  # a busy machine starts it slowly
+}
 
 import gymnasium
 import numpy as np
@@ -65,7 +69,12 @@ class ConnectFour(MultiAgentEnv):
 
 
 def main(given: dict[str, Any]) -> None:
-    ray.init(num_cpus=max(2, given["runners"] + 1), include_dashboard=False, log_to_driver=False)
+    ray.init(
+        address="local",
+        num_cpus=max(2, given["runners"] + 1),
+        include_dashboard=False,
+        log_to_driver=False,
+    )
     config = (
         PPOConfig()
         .environment(ConnectFour)

@@ -179,6 +179,16 @@ def test_a_killed_process_costs_its_matches_and_the_others_go_on_until_it_is_bac
             assert np.array_equal(game.observations_N2O[2:4], alone.observations_N2O[2:4])
 
 
+def test_matches_that_are_lost_between_two_steps_fail_in_the_next_step() -> None:
+    with closing(begun(spread("matrix:rps", 4, 2, rounds=1000))) as game:
+        os.kill(game.worker_pids[0], signal.SIGKILL)
+        game.save()
+        assert not game.absent_N.any()
+        stepped(game)
+        assert sorted(game.failures) == [0, 1]
+        assert game.ended_N.tolist() == game.absent_N.tolist() == [True, True, False, False]
+
+
 def test_a_worker_dies_with_its_learner() -> None:
     read, write = os.pipe()
     child = os.fork()

@@ -160,6 +160,8 @@ class WorkerGame(BatchedGame):
         self._send_reset(share, self._seeds_N, where_N)
         if self._begun(share, where_N):
             share.is_present, self.absent_N[share.rows] = True, False
+        else:
+            share.lost = ""  # no match has begun that could fail
 
     def _join(self) -> None:
         """Waits for the workers at the start. Continues without the workers that are late, as long
@@ -215,7 +217,7 @@ class WorkerGame(BatchedGame):
                 rows = range(self.num_matches)[share.rows]
                 self._fail_lost(rows)
                 failures |= dict.fromkeys(rows, share.lost)
-                share.lost = ""
+                share.lost, self.absent_N[share.rows] = "", True
         self.failures = failures
 
     def _stepped(self, share: Share, failures: dict[int, str]) -> None:
@@ -267,7 +269,6 @@ class WorkerGame(BatchedGame):
         if share.link.problem != reason:
             share.link.drop(reason)
         share.is_present, share.lost = False, reason
-        self.absent_N[share.rows] = True
 
     def _fail_lost(self, rows: range) -> None:
         """Ends lost matches without an outcome. The next matches of their rows are absent."""

@@ -115,7 +115,7 @@ class Link(ABC):
     @abstractmethod
     def _opened(self) -> pb.WorkResponse | None:
         """Connects, without waiting, and returns the response to the request to open. Returns None
-        as long as there is no response. Raises `LeagueError` if there will be none.
+        as long as there is no response. Raises `LeagueError` if no response will come.
         """
 
     @abstractmethod
@@ -124,7 +124,7 @@ class Link(ABC):
 
     @abstractmethod
     def _received(self) -> pb.WorkResponse:
-        """Waits for the response. Raises `Unavailable` if there is none."""
+        """Waits for the response. Raises `Unavailable` if no response comes."""
 
     @abstractmethod
     def close(self) -> None:
@@ -279,7 +279,7 @@ class _Stream:
         return not self._answers.empty()
 
     def answer(self, seconds: float, name: str) -> pb.WorkResponse:
-        """Returns the response to the last request. Raises `Unavailable` if none comes in time."""
+        """Returns the response to the last request. Raises `Unavailable` if it is late."""
         try:
             answer = self._answers.get(timeout=max(seconds, 0.001))
         except queue.Empty:
