@@ -15,14 +15,14 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import cycle
+from itertools import cycle, islice
 from typing import NamedTuple
 
 from evaluator.settings import EvaluatorSettings
 from league.evaluations import FILES, Evaluation, targets
 from league.exploiters import EXPLOITING, is_mains_snapshot
 from league.gates import CandidateGate, GateState
-from league.ids import SnapshotName
+from league.ids import SnapshotName, lineage_of
 from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.stages import CurriculumStatus
 
@@ -93,7 +93,9 @@ class Batch:
 
 def is_imported(player: Player) -> bool:
     """Returns whether a player is an imported snapshot of another run."""
-    return player.kind is PlayerKind.SNAPSHOT and bool(SnapshotName.parse(player.name).run)
+    if player.kind is not PlayerKind.SNAPSHOT or ":" not in player.name:
+        return False  # without parsing the names of thousands of snapshots
+    return bool(SnapshotName.parse(player.name).run)
 
 
 def is_met(player: Player) -> bool:
@@ -210,6 +212,19 @@ class Plan:
         for (row, _, book), games in facts.counts.items():
             if book is Book.EVAL:
                 self._played[row] += games
+        # Computed once, because a league may have thousands of snapshots that wait for matches.
+        self._rated = [
+            rating.player.name
+            for rating in facts.ratings
+            if can_be_evaluated(rating.player)
+            and rating.player.state is PlayerState.ACTIVE
+            and not is_imported(rating.player)
+        ]
+        self._imported = [
+            player.name
+            for player in facts.players.values()
+            if is_imported(player) and SnapshotName.parse(player.name).run != FILES
+        ]
         self.gates = [gate for gate in facts.gates if gate.state is GateState.OPEN]
         self.snapshots = [
             player
@@ -350,14 +365,8 @@ class Plan:
         while len(neighbours) < 2 and parent in self.facts.players:
             neighbours.append(parent)
             parent = self.facts.players[parent].parent
-        strongest = [
-            rating.player.name
-            for rating in self.facts.ratings
-            if can_be_evaluated(rating.player)
-            and rating.player.state is PlayerState.ACTIVE
-            and rating.player.name not in (*neighbours, player.name)
-            and not is_imported(rating.player)
-        ][:STRONGEST]
+        others = (name for name in self._rated if name not in (*neighbours, player.name))
+        strongest = list(islice(others, STRONGEST))
         chosen = dict(zip(neighbours, (PARENT, GRANDPARENT), strict=False))
         chosen |= dict.fromkeys(strongest, STRONG) | dict.fromkeys(self._awaited(player), AWAITED)
         first = [(name, n) for name, n in chosen.items() if self._is_usable(player, name)]
@@ -390,19 +399,14 @@ class Plan:
         """Returns bots, rivals and imported snapshots. The players whose ratings are closest to the
         rating of `player` come first.
         """
-        imported = [
-            candidate.name
-            for candidate in self.facts.players.values()
-            if is_imported(candidate) and SnapshotName.parse(candidate.name).run != FILES
-        ]
         mu = self._mu.get(player.name, self._mu.get(player.parent))
         if mu is None:
-            return [*self.bots, *imported]
+            return [*self.bots, *self._imported]
 
         def distance(name: str) -> float:
             return abs(self._mu[name] - mu) if name in self._mu else 0.0
 
-        return sorted([*self.bots, *imported], key=distance)
+        return sorted([*self.bots, *self._imported], key=distance)
 
     def _against_exploiters(self, player: Player) -> Batch | None:
         if player.role is not Role.MAIN:
@@ -421,11 +425,11 @@ class Plan:
         learner.
         """
         matches, greedy = self._settings.milestone_matches, self._settings.greedy_matches
-        lineage = SnapshotName.parse(player.name).lineage
+        lineage = lineage_of(player.name)
         before = [
             snapshot.name
             for snapshot in self.snapshots
-            if snapshot.step < player.step and SnapshotName.parse(snapshot.name).lineage == lineage
+            if snapshot.step < player.step and lineage_of(snapshot.name) == lineage
         ]
         spaced = {before[index * len(before) // ANCESTORS] for index in range(ANCESTORS) if before}
         names = [name for name in self.bots if self._is_usable(player, name)]

@@ -42,14 +42,13 @@ def checked_address(address: str) -> str:
     """Returns the address of a store.
 
     Raises:
-        ConfigError: it is no address, or it may have a secret. The message does not show it.
+        ConfigError: it is no address, or has more than an address, such as a user or a query. The
+            message does not show it, because it may have a secret.
     """
-    secret = any(mark in address for mark in "@?#")
-    if secret or (address and not _ADDRESS.fullmatch(address)):
-        why = "has @, ? or #, as secrets have" if secret else "is no address of a store"
+    if address and not _ADDRESS.fullmatch(address):
         raise ConfigError(
-            f"store {why}: write s3://BUCKET/PREFIX, gs://…, az://… or file:///FOLDER, and leave "
-            "credentials to the environment (AWS_ACCESS_KEY_ID, …)"
+            "store is no plain address of a store: write s3://BUCKET/PREFIX, gs://…, az://… or "
+            "file:///FOLDER, and leave credentials to the environment (AWS_ACCESS_KEY_ID, …)"
         )
     return address
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from league.ids import SnapshotName
+from league.ids import lineage_of
 from league.players import Book, Player, PlayerKind, PlayerState
 from league.stats.ratings import RatingTable
 from matchmaker.state.analysis import EVENT, Analysis
@@ -40,7 +40,7 @@ def analyse(league: League) -> bool:
         table, last = view.tables[Book.EVAL], view.analysis
         players, matches = list(view.players.values()), table.games
     snapshots = [player for player in players if is_active_snapshot(player)]
-    sizes = Counter(SnapshotName.parse(snapshot.name).lineage for snapshot in snapshots)
+    sizes = Counter(lineage_of(snapshot.name) for snapshot in snapshots)
     is_full = max(sizes.values(), default=0) >= league.settings.max_saved
     is_wanted = is_full or league.settings.within_snapshots == "nash"
     if not is_wanted or not is_due(last, matches):
@@ -92,12 +92,12 @@ def retire_surplus(
     """
     retired: list[str] = []
     most, support = league.settings.max_saved, league.view.analysis.support
-    for lineage in sorted(lineages):
-        active = [
-            player
-            for player in players.values()
-            if is_active_snapshot(player) and SnapshotName.parse(player.name).lineage == lineage
-        ]
+    by_lineage: dict[str, list[Player]] = {lineage: [] for lineage in sorted(lineages)}
+    for player in players.values():  # once for all, because a league may have 1,000 lineages
+        lineage = lineage_of(player.name)
+        if lineage in by_lineage and is_active_snapshot(player):
+            by_lineage[lineage].append(player)
+    for lineage, active in by_lineage.items():
         for player in first_to_retire(active, support)[: max(len(active) - most, 0)]:
             players[player.name] = replace(player, state=PlayerState.RETIRED)
             tx.update_player(players[player.name])

@@ -53,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learners", type=int, default=1000)
     parser.add_argument("--snapshots", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=4, help="batches that each learner plays")
+    parser.add_argument("--matches", type=int, default=64_000, help="matches of all learners")
     parser.add_argument("--reads", type=int, default=5, help="calls of each kind that reads")
     parser.add_argument("--turn", type=float, default=1.0, help="seconds that a batch takes")
     parser.add_argument(
@@ -64,7 +64,7 @@ def main() -> None:
     simulated.TURN_SECONDS = args.turn
     plan = Plan(
         players=args.snapshots + args.learners + 3,
-        matches=args.learners * BATCH * args.rounds,
+        matches=args.matches,
         learners=args.learners,
         clean_share=0.2,
         faults=0.0,
