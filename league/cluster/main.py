@@ -44,7 +44,7 @@ from league.security.credentials import CA, of_run
 from league.security.settings import SecuritySettings, checked_names
 from league.security.tokens import TokenFile
 from league.service.die_with_parent import end_with_parent
-from league.settings.base import resolve
+from league.settings.base import Sections, resolve
 from league.settings.device_flags import (
     CPU_HELP,
     GPU_HELP,
@@ -320,7 +320,7 @@ def _run(folder: RunFolder, command: Command, cluster: Cluster | None) -> int:
     engine: Engine = LocalChild
     if cluster is not None:
         engine = _checked_engine(
-            cluster, folder, topology, security, lambda *a, **k: supervisor.say(*a, **k)
+            cluster, folder, topology, sections, lambda *a, **k: supervisor.say(*a, **k)
         )
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     state = "continues" if folder.resumed else "new"
@@ -374,15 +374,16 @@ def _checked_engine(
     cluster: Cluster,
     folder: RunFolder,
     topology: Topology,
-    security: SecuritySettings,
+    sections: Sections,
     say: Callable[..., None],
 ) -> Engine:
     """Returns the engine of a cluster, or raises `ConfigError` if its nodes do not suit."""
     from league.cluster.remote import RayEngine
 
+    security, store = sections.of(SecuritySettings), sections.of(ClusterSettings).store
     files = [folder.path / "run.json"]
     files += [security.tls_folder / CA] if security.tls_folder else []
-    engine = RayEngine(cluster, files, of_run(folder.path, "worker"), say)
+    engine = RayEngine(cluster, files, of_run(folder.path, "worker"), say, store)
     engine.check(topology.specs, security.host)
     return engine
 

@@ -38,6 +38,7 @@ _PATIENCE_SECONDS = 15.0
 """Time before the user learns that a process waits for a node."""
 _RANK_GONE = 75  # exit code of a rank that failed only because another rank had ended
 _NODE_ID = "ray.io/node-id"
+STORE = "KUMITE_CLUSTER__STORE"
 _HAVE = "and the Ray cluster has none: see `ray status`, and start a node with `ray start`"
 
 
@@ -49,6 +50,8 @@ class RayEngine:
         files: a file in each folder that a node must see to work in the run's folder.
         credentials: token and certificates for processes on other nodes.
         say: shows a sentence to the user.
+        store: the league's object store, or "". With a store, a learner can continue on a node that
+            does not see the run's folder.
     """
 
     def __init__(
@@ -57,8 +60,9 @@ class RayEngine:
         files: Sequence[Path],
         credentials: Credentials,
         say: Callable[..., None],
+        store: str = "",
     ) -> None:
-        self.cluster, self.say = cluster, say
+        self.cluster, self.say, self.store = cluster, say, store
         self.folders = Folders.of(files)
         self.environment = {TOKEN: credentials.token} if credentials.token else {}
         if PATH in os.environ:
@@ -105,13 +109,13 @@ class RayEngine:
             suited = [node for node in nodes if node.suits(spec.place)]
             if not suited:
                 raise ConfigError(f"{spec.name} needs a node with {_wants(spec.place)}, {_HAVE}")
-            unseen = [node for node in suited if node in blind]
+            unseen = [node for node in suited if node in blind and not self.store]
             if unseen and spec.place.has_steps and len(suited) > 1:
                 raise ConfigError(
                     f"node {unseen[0].name} can't see the folder {_folder(self.folders)}, so "
                     f"{spec.name} would lose its steps if it restarted there: put the run on a "
-                    "disk that all nodes mount (--run-dir), or keep learners to one node by a "
-                    "label (cluster.learners)"
+                    "disk that all nodes mount (--run-dir), name an object store (cluster.store), "
+                    "or keep learners to one node by a label (cluster.learners)"
                 )
             if unseen and spec.place.has_steps:
                 self._keepers[spec.name] = suited[0].name
@@ -133,13 +137,18 @@ class RayEngine:
         assert place is not None
         if self._is_local and sight.address != self.cluster.address:
             why = "can't reach the matchmaker, which listens on this machine only"
-        elif place.has_steps and not sight.sees and self._keepers.get(spec.name) != name:
+        elif self._would_lose_steps(spec, name, sight):
             why = f"can't see the folder {_folder(self.folders)}, so it runs no learner"
         refused = self._refused[place.has_steps]
         if why and sight.node not in refused:
             refused.add(sight.node)
             self.say(f"Node {name} {why}.", is_trouble=True)
         return bool(why)
+
+    def _would_lose_steps(self, spec: ProcessSpec, name: str, sight: Sight) -> bool:
+        assert spec.place is not None
+        keeps = sight.sees or self.store or self._keepers.get(spec.name) == name
+        return spec.place.has_steps and not keeps
 
 
 def _folder(folders: Folders) -> str:
@@ -281,6 +290,8 @@ class RayChild:
         """Returns the arguments of `Runner.start` for a rank."""
         engine, sight, leader = self._engine, sights[rank], sights[0]
         environment = {**engine.environment, NODE: host}
+        if engine.store and not sight.sees:  # the process joins the league, and must name its store
+            environment[STORE] = engine.store
         if len(sights) > 1:
             environment |= {"WORLD_SIZE": str(len(sights)), "RANK": str(rank), "LOCAL_RANK": "0"}
             environment |= {"MASTER_ADDR": leader.address, "MASTER_PORT": str(leader.port)}
