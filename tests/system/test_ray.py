@@ -252,11 +252,15 @@ def test_a_node_without_the_run_s_folder_trains_over_grpc(nodes: RayNodes, tmp_p
         assert str(hidden / "refused") in refused.output.read_text()
         league = RayLeague(hidden / "run", nodes, *tls, "cluster.learners=blind=yes", steps=3_000)
         assert league.wait() == 0, league.said()
+        store = f"cluster.store=file://{tmp_path / 'store'}"  # then a learner may move
+        stored = RayLeague(hidden / "stored", nodes, *tls, store, steps=3_000)
+        assert stored.wait() == 0, stored.said()
     finally:
         nodes.kill("blind")
     (steps,) = league.rows("SELECT max(step) FROM players WHERE kind = 'snapshot'")
     assert steps[0] >= 3_000
     assert not (league.folder / "learner-main").exists()
+    assert list((tmp_path / "store" / "learner-main" / "checkpoints").iterdir())
     assert "published" in (league.folder / "logs" / "learner-main.log").read_text()
 
 
