@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from engine_contract import EngineContract
@@ -11,6 +12,9 @@ from ray_nodes import RayNodes, can_enter, is_inside, run_inside
 
 from league.cluster.engine import Engine
 from league.security.credentials import Credentials
+
+if TYPE_CHECKING:
+    from league.cluster.remote import RayEngine
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 inside = pytest.mark.skipif(not is_inside(), reason="runs in a namespace")
@@ -21,7 +25,7 @@ def test_in_a_namespace() -> None:
     run_inside(__file__, "-m", "long")
 
 
-def ray_engine(folder: Path) -> Engine:
+def ray_engine(folder: Path) -> RayEngine:
     from league.cluster.ray import Cluster
     from league.cluster.remote import RayEngine
 
@@ -40,8 +44,10 @@ def nodes() -> Iterator[RayNodes]:
 
 
 @pytest.fixture(scope="module")
-def shared(nodes: RayNodes, tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    return ray_engine(tmp_path_factory.mktemp("run"))
+def shared(nodes: RayNodes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    engine = ray_engine(tmp_path_factory.mktemp("run"))
+    with engine.cluster:  # Ray ends a process whose node is killed
+        yield engine
 
 
 @inside
