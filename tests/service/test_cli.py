@@ -92,6 +92,8 @@ def test_help_lists_every_command_and_loads_nothing_heavy(tmp_path: Path) -> Non
 
 
 NOTHING = """
+serve-game --game nothing
+sweep nothing.toml
 ecko
 dashboard --run-dir nowhere
 ratings --run-dir nowhere

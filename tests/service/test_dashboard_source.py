@@ -20,6 +20,7 @@ from waiting import PATIENCE, wait_for
 from league.exploiters import Patch
 from league.gates import CandidateGate, GateState, VictimGate
 from league.players import Book, Pairing
+from league.population import Population
 from league.replay.highlights import Highlight, add_highlights
 from league.security.roles import AccessRole
 from league.stats.gates import BernoulliTest, Gate, Result, Subject, certify
@@ -158,6 +159,7 @@ def test_a_gate_has_a_row_for_each_victim_with_its_score():
     patch = Patch(main="main", snapshot="main@12", wins=9, draws=0, losses=1, posterior=0.98)
     source = SimpleNamespace(
         players=dict,
+        population=Population,
         gates=lambda: [
             CandidateGate(
                 candidate="exploiter.g1@5",

@@ -36,8 +36,9 @@ def seen(client: MatchmakerClient, matches: list[str]) -> dict[str, Any]:
     """What a client sees of a league, but for the service's own state."""
     status = client.status()
     shares = tuple(sorted(status.shares, key=lambda share: share.category))
+    workers = tuple(replace(worker, node="") for worker in status.workers)  # the log has no nodes
     return {
-        "status": replace(status, vitals=Vitals(), shares=shares),
+        "status": replace(status, vitals=Vitals(), shares=shares, workers=workers),
         "boards": {book: client.ratings(book) for book in Book},
         "payoff": client.payoff(Book.TRAIN),
         "anchors": client.anchors(),

@@ -132,7 +132,7 @@ class Leases(RuleBasedStateMachine):
         number = data.draw(st.sampled_from(sorted(self.newest.values())))
         self.progress += rises
         fenced, deadline, *_ = self.write(
-            incarnations.heartbeat, number, self.progress, 1, "league", "", {}
+            incarnations.heartbeat, number, self.progress, 1, "league", "", {}, ""
         )
         assert not fenced
         assert deadline <= self.clock.now() + limits.LEASE_SECONDS

@@ -30,7 +30,7 @@ def loaded(code: str, packages: tuple[str, ...]) -> list[str]:
             NO_TORCH,
         ),
         ("import league.contest.recordings, league.views.film", NO_TORCH),
-        ("import league.sweep.command", (*NO_TORCH, "pandas", "scipy", "grpc")),
+        ("import league.sweep.command", (*NO_TORCH, "pandas", "scipy")),
         ("import league.views.dashboard.app", (*NO_TORCH, "pandas", "scipy")),
         ("import matchmaker.main, league.cluster.main", (*NO_TORCH, "pandas", "scipy", "mpmath")),
         ("import league; league.open", (*HEAVY, "gymnasium", "grpc", "typing_extensions")),
