@@ -109,6 +109,7 @@ def served(folder: Any, game: str = "leduc", port: int = 0, **security: Any) -> 
     )
 
 
+@pytest.mark.long
 class TestServed(ChoiceContract):
     """Leduc on workers that are reached by gRPC."""
 

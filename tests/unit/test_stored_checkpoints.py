@@ -99,7 +99,7 @@ def test_a_store_that_is_away_for_a_while_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(stored_checkpoints, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr("league.runs.store.AWAY_SECONDS", 0.05)
+    monkeypatch.setattr("league.runs.store.AWAY_SECONDS", 0.0)
     with object_store() as server:
         store = Store(server.address())
         here = StoredCheckpoints(tmp_path / "a", store, PLACE)
