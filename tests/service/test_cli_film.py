@@ -148,6 +148,7 @@ def test_an_unfinished_run_says_how_far_it_is(run: Path, film: Callable[..., Any
         assert "2,500 of 9,000 steps so far" in titles(film(run)[0])[0]
 
 
+@pytest.mark.long
 def test_a_game_of_choices_is_filmed_as_a_gif(tmp_path: Path) -> None:
     run = tmp_path / "kuhn-1"
     make_game_run(run, ["game.name=kuhn"])

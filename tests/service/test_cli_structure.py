@@ -100,7 +100,7 @@ def test_a_file_that_can_not_be_written_is_named(address: str, capsys: Capture) 
     assert "absent/a.json" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("width", ["120", "80"])
+@pytest.mark.parametrize("width", [pytest.param("120", marks=pytest.mark.long), "80"])
 def test_on_a_terminal_it_fits_a_line(
     width: str, structure: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

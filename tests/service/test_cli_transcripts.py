@@ -175,7 +175,11 @@ def transcript(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     return "\n".join([f"$ league {command}", *map(masked, lines), ""])
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+@pytest.mark.parametrize(
+    "file",
+    [pytest.param(file, marks=pytest.mark.long) if file.stem == "demo" else file for file in FILES],
+    ids=lambda file: f"{file.parent.name}/{file.stem}",
+)
 def test_commands_print_what_the_transcript_holds(
     file: Path,
     request: pytest.FixtureRequest,

@@ -49,7 +49,7 @@ PAGES = (
     *("/", "/leaderboard", "/curves", "/payoffs", "/lineage", "/matches", "/mix", "/play", "/work"),
     *("/player?name=main@2000", "/compare?first=main@2000&second=based"),
 )
-QUICK = ("/", "/leaderboard", "/play", "/work")  # forms, tables, films: the rest takes a minute
+QUICK = ("/", "/leaderboard", "/play")  # forms, tables, films: the rest takes a minute
 COLOUR = "button => getComputedStyle(button).backgroundColor"
 BOXES = """parts => parts.map(part => part.getBoundingClientRect())
     .map(box => [box.left, box.top, box.right, box.bottom])"""

@@ -25,7 +25,9 @@ SHORT = (
 """Enough matches and steps for some to end, an update and a snapshot."""
 
 
-@pytest.mark.parametrize("preset", ["fast", "t4", "full"])
+@pytest.mark.parametrize(
+    "preset", ["fast", *(pytest.param(name, marks=pytest.mark.long) for name in ("t4", "full"))]
+)
 def test_a_preset_trains_and_publishes_what_it_says(preset, tmp_path):
     sections = resolve(preset, assignments=SHORT, environment={})
     own, settings = SessionSettings.of(sections), MatchmakerSettings.of(sections)

@@ -65,6 +65,7 @@ def check_state(game: BrawlGame) -> None:
     assert np.array_equal(lying, match["weapons_lying"])
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(by=st.sampled_from(RULES), **conditions)
 def test_everything_stays_in_its_bounds_and_in_order(

@@ -103,6 +103,7 @@ print(given_back, faults())
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone has the option")
 def test_freed_memory_is_kept_for_the_next_block_on_glibc() -> None:
     """In a separate process, for it can't be undone; 64 MiB, which glibc maps whatever was

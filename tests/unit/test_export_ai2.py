@@ -230,6 +230,7 @@ def only(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setenv("PATH", str(folder))
 
 
+@pytest.mark.long
 def test_the_check_plays_both_matches_under_every_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,7 @@ def test_a_name_stays_text_where_it_looks_like_a_blank_of_the_page(
     assert "<title>{{data}}{{player}} against " in page
 
 
+@pytest.mark.long
 def test_a_gif_has_nearly_the_colours_of_the_picture(replay: Replay, tmp_path: Path) -> None:
     path, cut = tmp_path / "x.gif", Cut(start=1.0, stop=2.0)
     write_film(path, replay, cut=cut, fps=10, width=480)
