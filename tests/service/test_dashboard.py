@@ -544,6 +544,7 @@ def test_a_click_asks_for_one_match_and_another_gives_it_up(tab: Page, address: 
     page.context.close()
 
 
+@pytest.mark.long
 def test_keys_are_places_of_the_keyboard(page: Page, address: str, run: Path) -> None:
     begin(page, f"{address}/play?first=human&second=constant&rated=no")
     page.evaluate(  # the key of the D in a Russian layout
@@ -613,6 +614,7 @@ def test_the_best_of_three_is_fought_after_a_countdown(page: Page, address: str,
     assert not replay.actions_T2A[:, 0].any()
 
 
+@pytest.mark.long
 def test_a_bot_is_fought_on_a_phone_before_the_evaluator_has_started(
     tab: Page, tmp_path: Path
 ) -> None:
@@ -743,6 +745,7 @@ def test_two_members_fight_while_people_watch(page: Page, address: str) -> None:
     assert not page.query_selector_all('[data-part="choices"] button')
 
 
+@pytest.mark.long
 def test_operators_change_a_mix(page: Page, address: str, client: MatchmakerClient) -> None:
     page.goto(f"{address}/mix")
     form = page.locator("form[action='mix']")
@@ -761,6 +764,7 @@ def test_operators_change_a_mix(page: Page, address: str, client: MatchmakerClie
     page.wait_for_selector(f'tr:has-text("{change.mix}"):has-text("random = 2")')
 
 
+@pytest.mark.long
 def test_operators_pause_the_learners(page: Page, address: str, client: MatchmakerClient) -> None:
     page.goto(f"{address}/mix")
     page.click("button:has-text('Pause')")

@@ -270,6 +270,7 @@ KILLS = int(os.environ.get("KUMITE_KILLS", len(MOMENTS)))
 FEW = 768, "forkserver"
 MANY = 2048 + 256 * KILLS, "spawn"
 LONG = pytest.mark.long
+IN_A_FILE_AND_AN_UPDATE = (("in a checkpoint's file", 3), ("in an update", 22))
 SLOW = [pytest.mark.slow, pytest.mark.timeout(600 + 60 * KILLS)]
 
 
@@ -277,7 +278,9 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(600 + 60 * KILLS)]
 @pytest.mark.parametrize(
     ("game", "kills", "steps", "context"),
     [
-        ("keys", (("in a checkpoint's file", 3), ("in an update", 22)), *FEW),
+        pytest.param(
+            "keys", (("in a checkpoint's file", 3), ("in an update", 22)), *FEW, marks=LONG
+        ),
         pytest.param("choices", (("after a reference", 2), ("in a rollout", 37)), *FEW, marks=LONG),
         pytest.param("keys", random_kills(KILLS, 1), *MANY, marks=SLOW),
         pytest.param("choices", random_kills(KILLS, 2), *MANY, marks=SLOW),

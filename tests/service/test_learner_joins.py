@@ -38,6 +38,7 @@ def learn(monkeypatch):
     return lambda *flags: main.main(["--cpu", *flags])
 
 
+@pytest.mark.long
 def test_it_joins_under_a_free_name_and_trains_with_the_runs_settings(tmp_path, learn, capsys):
     run = tmp_path / "runs" / "new"
     with (

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from pathlib import Path
 
+import pytest
 import torch
 from learner_process import snapshots
 from waiting import wait_for
@@ -35,6 +36,7 @@ def rows(folder, name):
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
+@pytest.mark.long
 def test_two_ranks_are_one_learner_also_when_one_of_them_is_killed(server, start, tmp_path):
     """With references, so that these too are agreed on and registered once."""
     held = ("regularisation.alpha=0.5", "regularisation.reference_interval=16")

@@ -112,6 +112,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
         os.chdir(before)
 
 
+@pytest.mark.long
 def test_the_example_trains_reports_and_joins(
     trained: tuple[str, Path, PPO], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,6 +79,7 @@ def agents(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_files_and_bots_play_without_a_league(agents: Path, capsys: Capture) -> None:
     words = [str(agents), "constant", "based", "--rounds", "1", "--seconds", "1", "--trust"]
     table = {row["entrant"]: row for row in played(capsys, *words)}
@@ -125,6 +126,7 @@ def test_files_and_bots_play_without_a_league(agents: Path, capsys: Capture) -> 
     assert not re.search(r'(src|href)="(http|//)', page)
 
 
+@pytest.mark.long
 def test_a_late_decision_costs_its_time_and_not_the_match(agents: Path, capsys: Capture) -> None:
     words = [str(agents / "late.py"), "constant", "--rounds", "1", "--seconds", "90", "--trust"]
     (late,) = [row for row in played(capsys, *words) if row["entrant"] == "late"]
