@@ -397,19 +397,21 @@ def test_a_film_and_its_charts_show_the_same_moment(page: Page, address: str) ->
     page.click("text=▶ replay")
     seek = '[data-film] [data-part="seek"]'
     page.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
-    page.wait_for_selector("text=Value estimates")  # a chart that arrives could take the click
     chart = page.locator(".timed:has(svg path)").first
     box = chart.bounding_box()
     assert box is not None
     left, width = 52, box["width"] - 52 - 16  # of the chart's area
-    chart.click(position={"x": left + width / 4, "y": 90})
-    page.wait_for_url("**second=*")
-    last, second = float(page.inner_text('[data-part="clock"]').split(":")[-1]), 0.0
-    chart.click(position={"x": left + width / 2, "y": 90})
-    page.wait_for_function(
-        f"Number(new URLSearchParams(location.search).get('second')) > {last / 3}"
-    )
-    second = float(page.evaluate("new URLSearchParams(location.search).get('second')"))
+    last = float(page.inner_text('[data-part="clock"]').split(":")[-1])
+
+    def second_at(share: float) -> float:
+        """The page's second after a click, which a chart that just arrives may take."""
+        chart.click(position={"x": left + share * width, "y": 90})
+        page.wait_for_timeout(400)  # the address follows after 0.2 s
+        return float(page.evaluate("new URLSearchParams(location.search).get('second') ?? 0"))
+
+    wait_for(lambda: 0.0 < second_at(0.25) < last / 3)
+    wait_for(lambda: second_at(0.5) > last / 3)
+    second = second_at(0.5)
     assert second == pytest.approx(2 * last / 4, abs=0.3)
     assert page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--at')")
     picture = page.input_value(seek)
