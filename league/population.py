@@ -41,7 +41,7 @@ class MemberCopy:
         player: the live player that took the weights over.
         step: its steps at that time.
         source: the snapshot with the weights, and `digest` its weights.
-        values: the settings with which the member goes on, by name.
+        values: the settings with which the member continues, by name.
         score: mean value of a match for the other member, above 0: its payoff, or points from -1
             to 1. `low` and `high` are the ends of the interval with this `confidence`.
         matches: number of clean matches between the two.

@@ -49,7 +49,7 @@ class ReplayUploads:
 
     @contextmanager
     def running(self, seconds: float = LOOK_SECONDS) -> Iterator[None]:
-        """Looks every few seconds while the block runs, and once more at its end."""
+        """Looks every few seconds while the block runs, and again at its end."""
         ended = threading.Event()
 
         def work() -> None:

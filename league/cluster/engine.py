@@ -1,7 +1,7 @@
 """Describes the processes of a league, and starts them on this machine.
 
 An engine is a function that starts a process. `LocalChild` is the engine of a single machine, and
-`league/cluster/ray.py` has the engine of a Ray cluster.
+`league/cluster/remote.py` has the engine of a Ray cluster.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class LocalChild:
 
     Args:
         spec: the process.
-        environment: variables that the process gets besides those of this process.
+        environment: variables that the process gets in addition to the variables of this process.
 
     Raises:
         ConfigError: its program can't run.

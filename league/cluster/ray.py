@@ -112,7 +112,7 @@ def _check_token(address: str) -> None:
                 "set RAY_ADDRESS to the head node's address"
             ) from None
     raise ConfigError(
-        f"the Ray cluster at {address} asks for no token, so everybody who reaches it can run "
+        f"the Ray cluster at {address} asks for no token, so any caller that reaches it can run "
         "programs on its nodes: start all nodes with RAY_AUTH_MODE=token (docs/scaling.md)"
     )
 

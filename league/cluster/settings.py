@@ -23,7 +23,7 @@ class ClusterSettings(Settings):
 
     store: str = ""
     """Object store for weights, rivals, checkpoints and replays: s3://BUCKET/PREFIX, gs://…, az://…,
-    or file:///FOLDER, which all machines see. Each run has a prefix of its own. Credentials come
+    or file:///FOLDER, which all machines see. Each run has a separate prefix. Credentials come
     from the environment. "" keeps the files in the run's folder.
     """
 
@@ -38,7 +38,7 @@ class ClusterSettings(Settings):
     """
 
     ranks: int = Field(default=1, ge=1, le=64)
-    """Processes that train each main learner together, each on a GPU of its own where there are
+    """Processes that train each main learner together, each on a separate GPU where there are
     GPUs. They may run on different nodes.
     """
 

@@ -97,12 +97,25 @@ def render(order: Order, trials: Sequence[Trial]) -> str:
         "opponent: both players frozen, seats swapped, common seeds. Below each score is its 95 % "
         "interval. Each number of steps is a rung, at which the worst trials stop."
     )
-    parts = [section("Trials", table(headings, rows, "board"), words=words)]
+    parts = [section("Trials", table(headings, rows), words=words)]
     if best is not None:
         flags = " ".join(f"--set {assignment(*one)}" for one in best.settings.items())
-        parts.insert(0, section("The best trial", Markup("<p><code>{}</code></p>").format(flags)))
-    title = order.folder.name
-    return page(f"Sweep {title}", title, "A search of settings", facts, parts, str(order.folder))
+        shown = Markup("<p><code>{}</code></p>").format(flags)
+        parts.insert(0, section("The first trial", shown, words=_lead(best, trials)))
+    title = f"Sweep {order.folder.name}"
+    return page(title, title, "A search of settings", facts, parts, str(order.folder))
+
+
+def _lead(best: Trial, trials: Sequence[Trial]) -> str:
+    """Says in words how much the score of the first trial proves."""
+    assert best.last is not None
+    low, steps = best.last.score.low, best.last.steps
+    lasts = [trial.last for trial in trials if trial is not best and trial.last is not None]
+    close = sum(last.steps == steps and last.score.high >= low for last in lasts)
+    return (
+        f"The trial with the highest score. The intervals of {close} other trials overlap with its "
+        "interval. The highest of many scores is too high on average, so measure the winner again."
+    )
 
 
 def _rung(trial: Trial, at: int) -> Markup | str:
@@ -142,7 +155,7 @@ def write_preset(
         table_[key] = value
     last = trial.last
     score = f", {last.score.value:.4g} {last.unit} at {last.steps:,} steps" if last else ""
-    heading = f"# The best trial of a sweep{score}.\n"
+    heading = f"# The trial of a sweep with the highest score{score}.\n"
     content = {"extends": extends, **tables}
     write_whole(file, heading + tomlkit.dumps(_written(content)))
 

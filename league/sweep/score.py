@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from league.errors import NotFound
 from league.metrics import Measured
 from league.players import PayoffCell
+from league.stats.gates.multinomial import elo_of
 from league.stats.payoff import Stakes
 
 Z = 1.96
@@ -65,6 +66,6 @@ def elo_lead(value: Measured) -> Measured:
 
     def lead(mean: float) -> float:
         points = min(max((1.0 + mean) / 2.0, SUREST), 1.0 - SUREST)
-        return 400.0 * math.log10(points / (1.0 - points))
+        return elo_of(points)
 
     return Measured(lead(value.value), lead(value.low), lead(value.high))

@@ -1,4 +1,4 @@
-"""Plays a trial of a sweep: a whole small league in a folder of its own, scored by its clean
+"""Plays a trial of a sweep: a whole small league in a separate folder, scored by its clean
 matches.
 
 A clean match is a match of two frozen players. A trial is scored at each rung, which is a number of
@@ -38,7 +38,7 @@ RATING = "rating"
 """The score that is a rating against all bots of the game."""
 POLL_SECONDS = 0.3
 STARTS = 3
-"""Number of starts of a league that ends by itself before it is scored, as when its last snapshot
+"""Number of starts of a league that ends before it is scored, as when its last snapshot
 came too late for the evaluator.
 """
 
@@ -202,7 +202,7 @@ def _league(order: Order, trial: Trial) -> Iterator[subprocess.Popen[bytes]]:
         )
     try:
         yield process
-    finally:  # all that counts is on disk, and a league that stops by itself writes reports first
+    finally:  # all that counts is on disk, and a league that ends normally writes reports first
         process.kill()
         process.wait()
 

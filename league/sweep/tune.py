@@ -1,7 +1,7 @@
 """Runs the trials of a sweep by Ray Tune. No other file of the sweep imports Ray.
 
 Ray starts on this machine for the time of the sweep, or the sweep joins a cluster. Each trial is a
-process that Ray starts, with a league of its own (`league.sweep.trial`). Ray's ASHA scheduler ends
+process that Ray starts, with a separate league (`league.sweep.trial`). Ray's ASHA scheduler ends
 trials that score worse than others had at the same rung (Li et al., "A system for massively
 parallel hyperparameter tuning", 2020). Nothing is read back from Ray's own files: the records of
 the trials say how far a sweep is.
@@ -102,7 +102,7 @@ def run(
 
 
 def _trial(config: dict[str, Any], order: Order, trials: Sequence[Trial]) -> None:
-    """Plays a trial in a process of Ray. Its faults stand in its record, so the sweep goes on."""
+    """Plays a trial in a process of Ray. Its record keeps its faults, so the sweep continues."""
     from ray import tune
 
     def report(rung: Rung) -> None:
@@ -122,7 +122,7 @@ def _cluster(resources: Resources) -> Cluster:
     """Connects to a cluster, or starts Ray on this machine. Raises the errors of `Cluster`."""
     for name, value in {
         "RAY_BACKEND_LOG_LEVEL": "error",
-        "RAY_worker_niceness": "0",  # Ray's 15 would slow leagues down beside any other process
+        "RAY_worker_niceness": "0",  # with Ray's 15, any other process would slow leagues down
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
         "RAY_AIR_NEW_OUTPUT": "0",  # prints nothing at verbosity 0, unlike the new output
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",

@@ -165,7 +165,7 @@ def _judged(
     words = ", ".join(f"{name} = {value:g}" for name, value in sorted(copy.values.items()))
     text = (
         f"{copy.player} copies {source}, which beats {own} by {value.value:.3g} a match (at least "
-        f"{value.low:.3g}, {copy.matches} matches), and goes on with {words}"
+        f"{value.low:.3g}, {copy.matches} matches), and continues with {words}"
     )
     event = league.log(tx, "member_copied", text, copy=asdict(copy))
     return replace(copy, number=event.position, at=event.at)

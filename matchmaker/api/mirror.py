@@ -1,5 +1,5 @@
 """Keeps the run's folder and the league's object store alike, so that commands and pages read the
-run's folder, whoever has written a file.
+run's folder, also for files that other machines have written.
 """
 
 from __future__ import annotations

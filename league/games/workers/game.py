@@ -1,7 +1,7 @@
 """Plays a game in worker processes, on this machine or others.
 
 All workers step at the same time. If a worker dies, only its matches fail. While it is started
-again, its rows (places for matches) are absent, and the other workers go on.
+again, its rows (places for matches) are absent, and the other workers continue.
 
 Shape suffixes: N matches, R rows of a worker, 2 seats, A actions.
 """

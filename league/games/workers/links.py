@@ -1,4 +1,4 @@
-"""Connects a learner to its game workers: processes of its own, and servers on other machines."""
+"""Connects a learner to its game workers: child processes, and servers on other machines."""
 
 from __future__ import annotations
 
