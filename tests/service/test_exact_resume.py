@@ -278,9 +278,7 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(600 + 60 * KILLS)]
 @pytest.mark.parametrize(
     ("game", "kills", "steps", "context"),
     [
-        pytest.param(
-            "keys", (("in a checkpoint's file", 3), ("in an update", 22)), *FEW, marks=LONG
-        ),
+        ("keys", (("in a checkpoint's file", 3), ("in an update", 22)), *FEW),
         pytest.param("choices", (("after a reference", 2), ("in a rollout", 37)), *FEW, marks=LONG),
         pytest.param("keys", random_kills(KILLS, 1), *MANY, marks=SLOW),
         pytest.param("choices", random_kills(KILLS, 2), *MANY, marks=SLOW),

@@ -19,7 +19,6 @@ from league.agent.export.onnx_graph import STATE_NAMES, write_folder, write_onnx
 from league.errors import InvalidInput
 from league.games.registry import game_spec
 
-pytestmark = pytest.mark.long  # the exports alone take ten seconds of processor time
 STEPS = 24
 PROGRAM = """
 import numpy as np
