@@ -270,7 +270,6 @@ KILLS = int(os.environ.get("KUMITE_KILLS", len(MOMENTS)))
 FEW = 768, "forkserver"
 MANY = 2048 + 256 * KILLS, "spawn"
 LONG = pytest.mark.long
-IN_A_FILE_AND_AN_UPDATE = (("in a checkpoint's file", 3), ("in an update", 22))
 SLOW = [pytest.mark.slow, pytest.mark.timeout(600 + 60 * KILLS)]
 
 
