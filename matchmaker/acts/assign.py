@@ -115,13 +115,10 @@ def _draw_table(
     tables are so expensive that they last longer, new and retired players wait, too.
     """
     view, now = league.view, league.clock.now()
-    last = view.draws.get((learner.name, mix))
+    last = view.last_draw(learner.name, mix)
     if last is not None:
         is_new = 0.0 <= now - last.at < last.lasts
-        is_slow = is_new and last.lasts > limits.DRAW_SECONDS
-        changed_at = view.urgent_position if is_slow else view.other_position
-        is_same = last.event_position == view.event_position
-        if last.event_position >= changed_at and (is_new or is_same):
+        if is_new or last.event_position == view.event_position:
             return last.number, last.table
     table = draw_table(
         league.sampling,

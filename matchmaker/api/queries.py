@@ -206,8 +206,9 @@ def _worker(
 def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
     """Returns the shares of each learner's current mix, mains first.
 
-    Expected shares are for the next draw. Realised shares are given for all draws, and also for the
-    draws since an operator last changed the mix.
+    Expected shares are for the next draw. They come from the learner's newest draw table, because
+    computing them again takes milliseconds for each thousand players. Realised shares are given for
+    all draws, and also for the draws since an operator last changed the mix.
     """
     view = league.view
     mixes: dict[str, str] = {}
@@ -219,7 +220,9 @@ def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
     for learner in sorted(learners, key=lambda player: (player.role is not Role.MAIN, player.name)):
         name, mix = learner.name, mixes[learner.name]
         pool = Pool(league.sampling, learner, view.players, view.tables, view.exploiters)
-        configured, expected = configured_shares(pool, mix), expected_shares(pool, mix)
+        draw = view.last_draw(name, mix)
+        expected = expected_shares(pool, mix) if draw is None else draw.table.shares.as_dict()
+        configured = configured_shares(pool, mix)
         drawn = {key[2]: count for key, count in view.drawn.items() if key[:2] == (name, mix)}
         matches = sum(drawn.values()) or 1
         before = view.steering.drawn.get(mix)

@@ -101,12 +101,15 @@ def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
 
 def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
     """Returns the share that the settings give to each category, even to a category without
-    players.
+    players. If the rules of the learner's role divide some of the weight, the result has the shares
+    that they give.
     """
-    mix: Mapping[str, float] = pool.settings.mixes.get(mix_name, {})
-    weights: dict[str, float] = {}
-    for part in _slices(pool, mix):
-        weights[part.category] = weights.get(part.category, 0.0) + part.weight
+    mix = pool.settings.mixes.get(mix_name, {})
+    weights = dict(mix)
+    if pool.has_role_rules:
+        weights = {}
+        for part in _slices(pool, mix):
+            weights[part.category] = weights.get(part.category, 0.0) + part.weight
     total = math.fsum(weights.values()) or 1.0
     return {category: weight / total for category, weight in weights.items()}
 

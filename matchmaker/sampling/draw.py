@@ -48,6 +48,10 @@ class Distribution:
     def _bounds(self) -> list[float]:
         return list(accumulate(self.probabilities))
 
+    def as_dict(self) -> dict[str, float]:
+        """Returns the probability of each name."""
+        return dict(zip(self.names, self.probabilities, strict=True))
+
     def pick(self, uniform: float) -> int:
         """Returns the index of the name that the number `uniform` in [0, 1) draws. A name of
         probability 0 is never drawn.

@@ -12,6 +12,7 @@ from league.errors import Unavailable
 from league.players import Book, Event, Player
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from league.stats.ratings import RatingTable
+from matchmaker import limits
 from matchmaker.state import analysis
 from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.state.evaluations import EVENTS as EVALUATIONS
@@ -157,6 +158,17 @@ class LeagueView:
     def set_players(self, players: Iterable[Player]) -> None:
         with self.lock:
             self.players.update({player.name: player for player in players})
+
+    def last_draw(self, learner: str, mix: str) -> KnownDraw | None:
+        """Returns a learner's newest table of draw probabilities, unless an event other than a
+        result has made it outdated.
+        """
+        last = self.draws.get((learner, mix))
+        if last is None:
+            return None
+        is_slow = last.lasts > limits.DRAW_SECONDS
+        changed_at = self.urgent_position if is_slow else self.other_position
+        return last if last.event_position >= changed_at else None
 
     def add_assignments(self, player: str, rows: Sequence[AssignmentRow]) -> None:
         with self.lock:
