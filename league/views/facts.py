@@ -125,14 +125,16 @@ class LeagueFacts:
         return max(snapshots, key=lambda player: player.step, default=None)
 
     def best(self, room: int) -> list[Rating]:
-        """Returns at most `room` ratings, best first. The newest rated snapshot and the bots take
-        precedence, and the best players fill the rest.
+        """Returns at most `room` ratings, best first. The best player, the newest rated snapshot,
+        and the bots take precedence, in this order. Further good players fill the rest.
         """
 
         def priority(rating: Rating) -> int:
-            if rating.player == self.newest_rated:
+            if rating is self.ratings[0]:
                 return 0
-            return 1 if rating.player.kind is PlayerKind.BOT else 2
+            if rating.player == self.newest_rated:
+                return 1
+            return 2 if rating.player.kind is PlayerKind.BOT else 3
 
         shown = sorted(self.ratings, key=priority)[: max(1, room)]
         return [rating for rating in self.ratings if rating in shown]

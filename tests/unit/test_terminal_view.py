@@ -252,6 +252,14 @@ def test_summary_has_leaderboard_clean_matches_files_and_time() -> None:
         assert words in text, words
 
 
+def test_a_short_leaderboard_keeps_the_best_player_before_the_newest_and_the_bots() -> None:
+    many = [screens.rating(n, f"main@{n}", 30.0, PlayerKind.SNAPSHOT, n) for n in range(1, 10)]
+    bots = [screens.rating(n, f"bot{n}", 1.0, PlayerKind.BOT) for n in range(10, 20)]
+    league = replace(screens.full().league, ratings=(*many, *bots))
+    shown = [[rating.player.name for rating in league.best(room)] for room in (1, 2, 4)]
+    assert shown == [["main@1"], ["main@1", "main@9"], ["main@1", "main@9", "bot10", "bot11"]]
+
+
 def test_summary_marks_where_the_leaderboard_leaves_players_out() -> None:
     screen = screens.full()
     many = [screens.rating(n, f"main@{n}", 30.0, PlayerKind.SNAPSHOT, n) for n in range(1, 41)]
