@@ -90,7 +90,7 @@ class Supervisor:
         self._phase = "starting"
         self._stop_requests = 0
         self.stopping_since = math.inf
-        self.files: list[Path] = []
+        self.files: dict[Path, None] = {}  # without repetition, in order
         self._leaderboard: list[Path] = []
         self._no_leaderboard = ""  # why it could not be written
         self._writer: threading.Thread | None = None
@@ -321,7 +321,7 @@ class Supervisor:
         self._phase = "done"
         if self._reader.facts.ratings:
             self._write_leaderboard(_UNHURRIED_SECONDS)
-        self.files += self._leaderboard
+        self.files |= dict.fromkeys(self._leaderboard)
         self._draw()
         self._await_drawing(_UNHURRIED_SECONDS)
         if not self._stop_requests:
@@ -370,7 +370,7 @@ class Supervisor:
             hurried=lambda: self._stop_requests >= 3,
             tick=self._tick,
         )
-        self.files += self._leaderboard
+        self.files |= dict.fromkeys(self._leaderboard)
         for service in _SERVICES.values():
             self._folder.withdraw(service)
         left = _UNHURRIED_SECONDS if not asked else began + _STOPPED_BY_SECONDS - time.monotonic()
@@ -405,7 +405,7 @@ class Supervisor:
                 return
             self._tick()
         if code == 0:
-            self.files.append(self._folder.path / CURVES)
+            self.files[self._folder.path / CURVES] = None
             return
         command = f"bin/league curves --run-dir {self._shown}"
         self.say(f"The curves were not drawn: `{command}` draws them.", is_trouble=True)
