@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_league import served
+from cli_league import result_of, served
 from game_run import make_game_run
 
 from league.cli.main import main
+from league.players import Book, Pairing
 from league.replay import Replay, load_replay, save_replay
 from league.replay.highlights import CLOSEST, Highlight, add_highlights
 from league.rpc.client import MatchmakerClient
@@ -110,6 +111,30 @@ def test_a_short_film_shows_highlights_and_the_newest(run: Path, film: Callable[
     add_highlights(run, [both])
     first, _ = film(run, "--seconds", "30")
     assert titles(first)[1][-1] == "main@1000 against clockwork (closest match)"
+
+
+def test_matches_that_the_better_player_won_come_first(run: Path, film: Callable[..., Any]) -> None:
+    with served(run, read_only=False):
+        address = live_address(run)
+        assert address is not None
+        with MatchmakerClient(address) as client:  # kiter gets a rating, but never meets main@2000
+            evaluator = client.open_incarnation("evaluator-0").number
+            pairing = Pairing(player="kiter", opponent="constant", pairs=1, book=Book.EVAL, seed=7)
+            matches = client.acquire_pairings(evaluator, [pairing])
+            client.report_results(evaluator, [result_of(match) for match in matches])
+    kept = run / "replays"
+    seat = load_replay(kept / "2000-0.replay").seats[0]
+    for path in kept.iterdir():
+        path.unlink()
+    saved = kept / "x.replay"
+    assert main(["demo", "based", "random", "--seed", "3", "--save", str(saved)]) == 0
+    won = load_replay(saved)
+    assert won.winner == 0
+    kiter = replace(won.seats[0], name="kiter")
+    save_replay(saved, replace(won, seats=(kiter, seat)))
+    save_replay(kept / "y.replay", replace(won, seats=(seat, kiter)))
+    (part,) = film(run, "--seconds", "15")
+    assert part["names"] == ["main@2000", "kiter"]
 
 
 def test_what_cannot_be_shown_is_left_out(

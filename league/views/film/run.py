@@ -85,13 +85,14 @@ class _Facts:
 
     def rank(self, kept: _Kept) -> tuple[float, ...]:
         """Returns a sort key for matches of snapshots with equal steps. The first match is shown.
-        The key prefers highlights, then matches with the usual winner of these two players, and
+        The key prefers highlights, then matches that the player with the higher rating won, and
         then matches against bots.
         """
         seat = kept.replay.names.index(kept.hero.name)
         opponent = kept.replay.names[1 - seat]
-        cell, is_lost = self.cells.get((kept.hero.name, opponent)), kept.replay.winner == 1 - seat
-        is_usual = cell is not None and is_lost == (_score(cell) < 0.5)
+        own, other = self.ratings.get(kept.hero.name), self.ratings.get(opponent)
+        best = None if own is None or other is None else seat if own.mu > other.mu else 1 - seat
+        is_usual = best is not None and kept.replay.winner == best
         kind = list(WORDS).index(kept.highlight.kind) if kept.highlight else len(WORDS)
         return kind, not is_usual, not self.is_bot(opponent)
 
