@@ -917,7 +917,7 @@ function drawCard(card, seat, name, player, stocks) {
   card.text(SEATS[seat], 25, at(24), 26, shortened(name, 22), align);
   card.text(heat(player.damage), 52, at(24), 70, player.damage.toFixed(0), align);
   for (let number = 0; number < Math.max(stocks, player.stocks); number++) {
-    const x = at(150 + 30 * number); // after a damage of three figures
+    const x = at(156 + 29 * number); // after a damage of three figures
     if (number < player.stocks) {
       card.disc(SEATS[seat], x, 72, 11);
       card.disc("#ffffff90", x - 3, 68, 3.5);

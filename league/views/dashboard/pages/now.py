@@ -214,7 +214,7 @@ def _opponents(league: LeagueFacts) -> Block:
         bounds = ""
         if cell:
             interval = wilson_interval(cell.wins, cell.games)
-            bounds = f"{percent(interval.low)} to {percent(interval.high)}"
+            bounds = f"{100 * interval.low:.0f} to {100 * interval.high:.0f} %"
         rows.append(
             (
                 name,
@@ -225,7 +225,7 @@ def _opponents(league: LeagueFacts) -> Block:
                 bounds,
             )
         )
-    headings = ("opponent", "set#", "met#", "wins in training#", "clean wins", "95 % interval")
+    headings = ("opponent", "set#", "met#", "wins in training#", "clean wins", "95 % interval#")
     return section("Opponents", table(headings, rows), half=True)
 
 
