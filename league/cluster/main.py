@@ -27,7 +27,7 @@ from league.cluster.settings import ClusterSettings
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import DASHBOARD, Address, LearnerOptions, Topology, plan
 from league.cluster.usage import Usage
-from league.console.text import plain
+from league.console.text import plain, steps_of
 from league.errors import (
     ConfigError,
     DataCorrupt,
@@ -167,9 +167,6 @@ def _command(
     Without arguments it runs the preset "laptop" in a new folder runs/laptop-N until its steps are
     done. Ctrl-C saves and stops; the same command with --run-dir continues.
     """
-    count = (steps or "1").replace("_", "").replace(",", "")
-    if not count.isdigit() or int(count) < 1:
-        raise ConfigError(f"--steps {steps!r} is no whole number from 1")
     without = ["supervisor.learners=[]"] if no_learners else []
     request = Request(
         preset=preset,
@@ -178,7 +175,7 @@ def _command(
         run_dir=run_dir,
     )
     options = LearnerOptions(
-        steps=int(count) if steps else None,
+        steps=None if steps is None else steps_of(steps),
         device=DeviceFlags.of(gpu, cpu, ranks),
         origin=origin,
         weights_only=weights_only,

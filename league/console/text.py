@@ -1,15 +1,19 @@
-"""Formats values as short texts, and makes untrusted text safe for a terminal."""
+"""Formats values as short texts, reads numbers of steps, and makes untrusted text safe for a
+terminal.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from rich.text import Text
 
-from league.errors import plain
+from league.errors import InvalidInput, plain
 from league.metrics import Measured
 
 SPEEDS = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matches/s"}
@@ -39,6 +43,20 @@ def when(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, tz=UTC).isoformat(sep=" ", timespec="seconds")
     except (OSError, OverflowError, ValueError):  # after the year 9999
         return f"{seconds:g} s"
+
+
+def steps_of(text: str) -> int:
+    """Reads "500000", "500_000", "500,000", "500k" or "1.5M" as a number of steps.
+
+    Raises:
+        InvalidInput: for other texts, and if the number is below 1 or has a fraction.
+    """
+    match = re.fullmatch(r"(\d[\d_,]*(?:\.\d+)?)([kM]?)", text, re.ASCII)
+    unit = {"": 1, "k": 1_000, "M": 1_000_000}[match[2]] if match else 0
+    number = Decimal(re.sub("[_,]", "", match[1])) * unit if match else Decimal(0)
+    if number < 1 or number % 1:
+        raise InvalidInput(f"--steps {text!r} is no number of steps: write 500000, 500k or 1.5M")
+    return int(number)
 
 
 def share(part: float, whole: float) -> str:

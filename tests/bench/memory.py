@@ -51,6 +51,7 @@ from league.agent.batched_policy import LIVE, BatchedPolicy
 from league.agent.config import AgentConfig
 from league.agent.contract import PlayingNetwork
 from league.agent.device import keep_memory
+from league.console.text import steps_of
 from league.games import register
 from league.games.base import EXTERNAL, BatchedGame, BotSpec
 from league.games.brawl import rules
@@ -63,7 +64,6 @@ from league.players import Player, PlayerKind
 from league.runs.blobs import BlobFolder
 from league.runs.files import write_whole
 from league.settings.base import resolve
-from learner.exploiter.command import steps_of
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.mix_source import MixSource
 from learner.train.build import SessionSettings, initial_values, make_env, make_game, make_model

@@ -1,12 +1,14 @@
 """What commands print of others' words."""
 
+import re
+
 import pytest
 
 from league.cli.status import event_line
 from league.console import output
 from league.console.output import print_pairs, print_table, progress, say, when
-from league.console.text import measured
-from league.errors import LeagueError
+from league.console.text import measured, steps_of
+from league.errors import InvalidInput, LeagueError
 from league.metrics import Measured
 from league.players import Event
 
@@ -102,3 +104,17 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
             show(f"{done} matches")
             now[0] += output.SECONDS_APART / 4
     assert capsys.readouterr() == ("", "4 matches\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [("500", 500), ("500k", 500_000), ("1.5M", 1_500_000), ("2_000,000", 2_000_000)],
+)
+def test_numbers_of_steps_may_be_short(text: str, steps: int) -> None:
+    assert steps_of(text) == steps
+
+
+@pytest.mark.parametrize("text", ["", "0", "1.5", "-5", "many", "1e6", "5 M"])
+def test_no_number_of_steps_is_quoted(text: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(repr(text))):
+        steps_of(text)
