@@ -130,6 +130,17 @@ def test_training_matches_are_of_the_learner_after_a_snapshot():
     assert 0.05 < older < 0.4 * newer
 
 
+def test_training_matches_that_were_read_after_the_players_do_not_overlap():
+    """A caller reads them one after the other, and copies may be frozen between the two."""
+    steps = (12_000, 20_000, 33_000, 41_000, 53_000, 61_000, 74_000, 82_000, 90_000)
+    known = lineage(*steps[:1])
+    cells = book(*BOTS_MET, *snapshots_met(*known))
+    climb = [cell(f"main@{step}", "based", 30, 30) for step in (0, *steps)]
+    found = fit_league(cells, [*BOT_PLAYERS, *known], climb)
+    assert set(found.names) == {*BOTS, "main@12000"}
+    assert np.isfinite(found.covariance_NN).all()
+
+
 def test_a_learner_that_is_better_in_training_has_not_climbed():
     """It beats every snapshot, old or new, in the same way: so the snapshots are equals."""
     snapshots = lineage(*range(1_000_000, 1_500_000, 100_000))

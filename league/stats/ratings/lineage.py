@@ -136,7 +136,9 @@ def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, 
     """Returns a node for each frozen copy of a learner and for each stretch of its training, by
     name.
 
-    A node's steps are counted from the step at which the lineage began with new weights.
+    A node's steps are counted from the step at which the lineage began with new weights. Stretches
+    must not overlap, so each begins and ends where copies were frozen, even if a caller read
+    `climb` after a new copy and `players` before.
     """
     frozen = dict[str, tuple[str, int]]()
     for player in players:
@@ -145,16 +147,19 @@ def _nodes(players: Iterable[Player], climb: Iterable[PayoffCell]) -> dict[str, 
             with suppress(InvalidName):  # a reference may have any name
                 parts = kind.parse(player.name)
                 frozen[player.name] = parts.lineage, parts.step
-    steps: dict[str, list[int]] = defaultdict(list)
+    rows = {cell.row: SnapshotName.parse(cell.row) for cell in climb}
+    copies: dict[str, set[int]] = defaultdict(set)
     for lineage, step in frozen.values():
-        bisect.insort(steps[lineage], step)
+        copies[lineage].add(step)
+    rows = {name: row for name, row in rows.items() if row.lineage in copies}
+    for row in rows.values():
+        copies[row.lineage].add(row.step)
+    steps = {lineage: sorted(found) for lineage, found in copies.items()}
     ends: dict[str, tuple[str, float, float]] = {
         name: (lineage, step, step) for name, (lineage, step) in frozen.items()
     }
-    for cell in climb:
-        row = SnapshotName.parse(cell.row)
-        if row.lineage in steps:
-            ends[_LIVE + cell.row] = row.lineage, *_ends(row.step, steps[row.lineage])
+    for name, row in rows.items():
+        ends[_LIVE + name] = row.lineage, *_ends(row.step, steps[row.lineage])
     begins = {lineage: _begin(lineage, steps) for lineage in steps}
     return {
         name: _Node(lineage, *(max(step - begins[lineage], 0.0) for step in both))
