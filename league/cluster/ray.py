@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from league.cluster.engine import Place
 from league.cluster.runner import Folders, Runner, free_port
 from league.cluster.settings import ClusterSettings, labels_of
 from league.cluster.topology import Spread
-from league.errors import ConfigError, LeagueError, Unavailable
+from league.errors import ConfigError, InvalidInput, LeagueError, Unavailable
 from league.runs.files import write_whole
 from league.settings.device_flags import cores
 
@@ -250,8 +251,22 @@ class Cluster:
                 ) from None
         return unseen
 
-    def map(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """Calls a function for each item, each call on a core of some node.
+    def check_shared(self, folder: Path) -> None:
+        """Raises `InvalidInput` if a node of the cluster does not see a folder."""
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".seen-") as marker:
+            marker.write(os.urandom(16))
+            marker.flush()
+            for node in self.blind(self.nodes(), Folders.of([Path(marker.name)])):
+                raise InvalidInput(
+                    f"node {node.name} of the Ray cluster can't see the folder "
+                    f"{folder.absolute()}: name a folder that all nodes mount with --out, and keep "
+                    "the run there, too"
+                )
+
+    def map(
+        self, work: Callable[[T], R], items: Sequence[T], cpus: int = 1
+    ) -> Iterator[tuple[int, R]]:
+        """Calls a function for each item, each call on `cpus` cores of some node.
 
         Work of a node that dies is done again on another node.
 
@@ -261,7 +276,7 @@ class Cluster:
         Raises:
             LeagueError: the function raised it, or its process was killed.
         """
-        call = self.ray.remote(_call).options(num_cpus=1)
+        call = self.ray.remote(_call).options(num_cpus=cpus)
         numbers = {call.remote(work, item): number for number, item in enumerate(items)}
         try:
             while numbers:

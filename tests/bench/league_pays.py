@@ -12,9 +12,10 @@ preset's schedules, which stay near their first values.
 
 A piece is one arm with one seed. Finished pieces are skipped, so the same command continues a
 study. With `--until`, no piece begins that would end after that time. Two commands can run at the
-same time if `--now` splits the seeds between them, and each has its own core (`taskset -c 0`). The
-first command fixes all options but the arms. They include the number of seeds, so there is no
-p-value until an arm has all its seeds.
+same time if `--now` splits the seeds between them, and each has its own core (`taskset -c 0`).
+`--engine ray` gives each seed a core of a Ray cluster. Its nodes must see the folder and Kumite at
+the same paths. The first command fixes all options but the arms. They include the number of seeds,
+so there is no p-value until an arm has all its seeds.
 
 The measures below are in payoff per match, where a win is 1 and a loss is -1 (in small games, the
 game's payoff):
@@ -59,6 +60,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
+from on_nodes import run_seeds
+
 from evaluator.benchmark.scores import Benchmark
 from league.agent.history_policy import answers
 from league.agent.snapshot import load_snapshot
@@ -351,7 +354,7 @@ def blotto(coins: int = 5, fields: int = 3) -> str:
 
 def opened(options: argparse.Namespace) -> dict[str, Any]:
     """Returns the options of the study in a folder. The first command fixes them."""
-    free = ("arms", "until", "folder", "now")
+    free = ("arms", "until", "folder", "now", "engine")
     study = {name: value for name, value in vars(options).items() if name not in free}
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -391,8 +394,12 @@ def main() -> None:
     parser.add_argument("--exploit-steps", type=int, default=500_000, help="of each exploiter")
     parser.add_argument("--now", type=int, nargs="+", metavar="SEED", help="train these alone")
     parser.add_argument("--until", type=moment, default=math.inf, metavar="HH:MM")
+    parser.add_argument("--engine", choices=("local", "ray"), default="local")
     options = parser.parse_args()
     study = opened(options)
+    if options.engine == "ray":
+        seeds = range(study["seeds"]) if options.now is None else options.now
+        run_seeds(options.folder, [__file__, *sys.argv[1:]], "--now", seeds)
     arms = [options.baseline, *(arm for arm in options.arms if arm != options.baseline)]
     results: dict[str, dict[int, dict[str, float]]] = {arm: {} for arm in arms}
     batched = make_batched(study["game"], 1)

@@ -2,6 +2,7 @@
 
     python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5] [--parts ours plain]
     python tests/bench/skill.py FOLDER --report
+    python tests/bench/skill.py FOLDER --engine ray --cpus 16   # a seed on 16 cores of a cluster
 
 "Ours" is the whole product with preset `laptop` on all cores, with matchmaker and evaluator. It
 runs until the estimated win rate of the current learner is at least 90 % against `constant` and
@@ -35,6 +36,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
+from on_nodes import run_seeds
 from plain import plain_lstm
 from practice import BotSource, clean_scores, clean_scores_by, load_network, practice_env
 
@@ -224,9 +226,13 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=("ours", "plain"), default=["ours", "plain"])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--report", action="store_true")
+    parser.add_argument("--engine", choices=("local", "ray"), default="local")
+    parser.add_argument("--cpus", type=int, default=os.cpu_count(), help="with ray: of a seed")
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    if options.engine == "ray":
+        run_seeds(folder, [__file__, *sys.argv[1:]], "--seeds", options.seeds, options.cpus)
     for seed in [] if options.report else options.seeds:
         out = folder / f"seed-{seed}.json"
         found = json.loads(out.read_text()) if out.exists() else {"seed": seed}
