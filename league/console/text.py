@@ -51,7 +51,7 @@ def steps_of(text: str) -> int:
     Raises:
         InvalidInput: for other texts, and if the number is below 1 or has a fraction.
     """
-    match = re.fullmatch(r"(\d[\d_,]*(?:\.\d+)?)([kM]?)", text, re.ASCII)
+    match = re.fullmatch(r"(\d[\d_,]{,17}(?:\.\d{1,6})?)([kM]?)", text, re.ASCII)
     unit = {"": 1, "k": 1_000, "M": 1_000_000}[match[2]] if match else 0
     number = Decimal(re.sub("[_,]", "", match[1])) * unit if match else Decimal(0)
     if number < 1 or number % 1:

@@ -165,6 +165,7 @@ def page(tab: Page, address: str) -> Iterator[Page]:
         "pageerror": lambda error: wrong.append(str(error)),
         "request": lambda one: None if one.url.startswith(own) else wrong.append(one.url),
     }
+    tab.goto("about:blank")  # the page of an earlier test asks for its dashboard again and again
     for event, listener in listeners.items():
         tab.on(event, listener)
     yield tab
