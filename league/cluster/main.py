@@ -96,7 +96,8 @@ def _command(
         typer.Option(metavar="DIR", help="Folder of the run; continues a run in it."),
     ] = None,
     steps: Annotated[
-        str | None, typer.Option(metavar="N", help="Train until this many steps, such as 500k or 10M.")
+        str | None,
+        typer.Option(metavar="N", help="Train until this many steps, such as 500k or 10M."),
     ] = None,
     no_learners: Annotated[
         bool,

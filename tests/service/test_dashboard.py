@@ -37,7 +37,7 @@ from league.runs.finding import FORMAT
 from league.runs.folder import write_config
 from league.security.tokens import TokenFile
 from league.settings.base import resolve
-from league.stats.ratings.elo import HALF_WIDTH, PER_POINT, elo
+from league.stats.ratings.elo import PER_POINT, SIGMAS, elo
 from league.views.leaderboard import gather, render_html
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -263,7 +263,7 @@ def test_numbers_are_those_of_the_services(
     names = [row[1].inner_text().split()[0] for row in shown]
     assert names == [one.player.name for one in ratings]
     assert [[row[column].inner_text() for column in (9, 2)] for row in shown] == [
-        [f"{one.score:.2f}", f"{elo(one.mu):,.0f} ± {PER_POINT * HALF_WIDTH * one.sigma:.0f}"]
+        [f"{one.score:.2f}", f"{elo(one.mu):,.0f} ± {PER_POINT * SIGMAS * one.sigma:.0f}"]
         for one in ratings
     ]
     assert lineage[2].inner_text() == shown[0][2].inner_text()

@@ -25,8 +25,10 @@ if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.ratings.fit import Fit, PairCounts
 
 Array = NDArray[np.float64]
-HALF_WIDTH = 1.96
-"""Half the width of a 95 % interval, in standard deviations."""
+SIGMAS = 2.0
+"""Half the width that pages show around a rating, in units of TrueSkill's σ. This is no 95 %
+interval, because σ leaves out errors that players share (docs/ratings.md). The fit has intervals.
+"""
 Points = TypeVar("Points", float, Array)
 MEAN = 1500.0
 """Elo of a newcomer, and mean Elo of the players of a fit without anchors (fixed ratings)."""

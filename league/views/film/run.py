@@ -22,7 +22,7 @@ from league.replay import Playback, Replay, load_replay
 from league.replay.highlights import WORDS, Highlight, read_highlights
 from league.runs.files import read_json
 from league.settings.presets import read_tables
-from league.stats.ratings.elo import HALF_WIDTH, PER_POINT, elo
+from league.stats.ratings.elo import PER_POINT, SIGMAS, elo
 from league.status import LeagueStatus
 from league.views.facts import LeagueFacts
 from league.views.film.clip import VERDICT_SECONDS, Clip, Cut
@@ -60,10 +60,10 @@ class _Facts:
         return name in self.players and self.players[name].kind is PlayerKind.BOT
 
     def strength(self, hero: Player) -> list[str]:
-        """Returns lines with a snapshot's steps, and its Elo with the 95 % interval."""
+        """Returns lines with a snapshot's steps, and its Elo ± 2 σ."""
         lines = [f"{hero.step:,} steps"]
         if (rating := self.ratings.get(hero.name)) is not None:
-            half = PER_POINT * HALF_WIDTH * rating.sigma
+            half = PER_POINT * SIGMAS * rating.sigma
             lines.append(f"Elo {elo(rating.mu):.0f} ± {half:.0f}")
         return lines
 

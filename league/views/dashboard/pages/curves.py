@@ -15,7 +15,7 @@ from league.players import Book, PlayerKind
 from league.runs.files import read_json
 from league.runs.finding import FORMAT
 from league.runs.records import read_rows
-from league.stats.ratings.elo import HALF_WIDTH
+from league.stats.ratings.elo import SIGMAS
 from league.views.curves import History, WinRate, gather, smooth
 from league.views.dashboard.blocks import (
     MOST_POINTS,
@@ -201,14 +201,14 @@ def _ratings(source: Source, stages: Stages, more: str) -> Iterator[Chart]:
     for rating in source.ratings(Book.EVAL):
         if rating.player.kind is PlayerKind.SNAPSHOT:
             lane = lineage_of(rating.player.name)
-            half = HALF_WIDTH * rating.sigma
+            half = SIGMAS * rating.sigma
             milliseconds = round(1000 * rating.player.created_at)  # ECharts clips fractions away
             point = (rating.player.step, milliseconds, rating.mu, half)
             lanes.setdefault(lane, []).append(point)
     if not lanes:
         return
     for title, words, column, kind in (
-        ("Rating over steps", "mu of each snapshot, with its 95 % interval.", 0, "value"),
+        ("Rating over steps", "mu of each snapshot ± 2 sigma.", 0, "value"),
         ("Rating over time", "The same by the time at which the snapshot entered.", 1, "time"),
     ):
         series = []

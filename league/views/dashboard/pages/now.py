@@ -13,7 +13,7 @@ from league.ids import lineage_of
 from league.metrics import wilson_interval
 from league.players import Rating
 from league.runs.alarms import of_metrics as alarms_of
-from league.stats.ratings.elo import HALF_WIDTH, PER_POINT
+from league.stats.ratings.elo import PER_POINT, SIGMAS
 from league.status import SILENT_SECONDS, WorkerStatus
 from league.views.dashboard.blocks import Block, ago, link, paused, player_link, wins_bar
 from league.views.dashboard.source import Source
@@ -95,8 +95,8 @@ def _best(ratings: Sequence[Rating]) -> Text:
     words.append(f"{age} ago")
     if second is not None:
         lead = PER_POINT * (best.mu - second.mu)
-        half = PER_POINT * HALF_WIDTH * math.hypot(best.sigma, second.sigma)
-        words.append(f" and is {lead:.0f} ± {half:.0f} Elo (95 %) above ")
+        half = PER_POINT * SIGMAS * math.hypot(best.sigma, second.sigma)
+        words.append(f" and is {lead:.0f} ± {half:.0f} Elo (2 sigma) above ")
         words.append(player_link(second.player.name))
     return joined([*words, "."])
 

@@ -15,7 +15,7 @@ from league.ids import lineage_of
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
 from league.stats.ratings.belief import Belief, spread
-from league.stats.ratings.elo import HALF_WIDTH, PER_POINT, elo
+from league.stats.ratings.elo import PER_POINT, SIGMAS, elo
 from league.views.dashboard.blocks import (
     Block,
     Filters,
@@ -78,9 +78,10 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         for name in ("csv", "json", "md")
     )
     words = (
-        "A lineage shows its best and its newest snapshot, and unfolds. Elo, with its 95 % "
-        "interval, is mu of TrueSkill on Elo's scale. Ranks are by score = mu − 3 sigma. A draw "
-        f"is not a win. {HINTS.get(chosen['book'], '')} Download: "
+        "A lineage shows its best and its newest snapshot, and unfolds. Elo is mu of TrueSkill on "
+        "Elo's scale, ± 2 sigma, which leaves out errors that players share: bin/league ratings "
+        "--fit has 95 % intervals. Ranks are by score = mu − 3 sigma. A draw is not a win. "
+        f"{HINTS.get(chosen['book'], '')} Download: "
     )
     kept = filters(
         choice("book", "matches", BOOKS, chosen["book"]),
@@ -171,13 +172,13 @@ def _row(
 
 
 def _bounds(rating: Rating) -> tuple[float, float]:
-    """Returns the 95 % interval of a rating."""
-    half = HALF_WIDTH * rating.sigma
+    """Returns both ends of μ ± 2 σ."""
+    half = SIGMAS * rating.sigma
     return rating.mu - half, rating.mu + half
 
 
 def _elo(rating: Rating) -> str:
-    return f"{elo(rating.mu):,.0f} ± {PER_POINT * HALF_WIDTH * rating.sigma:.0f}"
+    return f"{elo(rating.mu):,.0f} ± {PER_POINT * SIGMAS * rating.sigma:.0f}"
 
 
 def _groups(player: Player) -> Iterator[str]:
