@@ -63,7 +63,7 @@ TOTALS = (
 """Stats that are shown at the end of a match."""
 SHORTEST_ID = 8
 """Fewest characters of a match id that a terminal shows."""
-REPLAYS = ("match", "seat 0", "seat 1", "won by", "frames#")
+REPLAYS = ("match", "seat 0", "seat 1", "won by", "frames#", "highlight")
 SCORES = "player opponent seat matches# wins# draws# losses# score# low# high#"
 MEANS = ("damage_dealt", "damage_taken", "knockouts", "falls", "falls_unhit")
 """Stats of PLAYER whose means `record` prints, if the game has them."""
@@ -133,12 +133,15 @@ def replay(
 ) -> None:
     """Shows a recorded match again, or lists the replays of a run."""
     from league.contest.recordings import find_replay, replays_of
+    from league.replay.highlights import WORDS, read_highlights
 
     league = League(run_dir=run_dir)
     if match is not None:
         _show(find_replay(league, match, game, assignments or ()), speed)
         return
     oldest_first = sorted(replays_of(league), key=lambda path: (path.stat().st_mtime, path.name))
+    shown = {one.match_id: WORDS.get(one.kind, "") for one in read_highlights(league.folder())}
+    words = [shown.get(path.stem, "") for path in oldest_first]
     names, caption = [path.stem for path in oldest_first], ""
     if is_terminal():
         length = SHORTEST_ID
@@ -146,7 +149,10 @@ def replay(
             length += 1
         names = [name[:length] for name in names]
         caption = "each match by the beginning of its id, which commands take"
-    rows = [(name, *_replay_cells(path)) for name, path in zip(names, oldest_first, strict=True)]
+    rows = [
+        (name, *_replay_cells(path), word)
+        for name, path, word in zip(names, oldest_first, words, strict=True)
+    ]
     print_table("Replays", REPLAYS, rows, caption=caption)
 
 

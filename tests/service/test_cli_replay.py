@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from PIL import Image
 
 from league.cli.main import main
 from league.replay import load_replay
+from league.replay.highlights import CLOSEST, Highlight, add_highlights
 from league.rpc.client import MatchmakerClient
 from league.runs.finding import FORMAT
 from matchmaker.main import MatchmakerServer
@@ -34,6 +36,28 @@ def test_a_replay_is_told_as_the_demo_was(saved: Path, capsys: pytest.CaptureFix
     assert told(["replay", str(saved)], capsys) == demo
     assert [seat.name for seat in load_replay(saved).seats] == ["based", "random"]
     assert saved.stat().st_size < 5000
+
+
+def test_a_list_of_replays_marks_the_highlights(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "replays").mkdir()
+    (tmp_path / "run.json").write_text(json.dumps({"format": FORMAT, "preset": "smoke"}))
+    for name in ("ab", "cd"):
+        shutil.copyfile(saved, tmp_path / "replays" / f"{name}.replay")
+    closest = Highlight(
+        kind=CLOSEST, match_id="cd", names=("based", "random"), winner="", words="", value=1, at=0
+    )
+    add_highlights(tmp_path, [closest])
+    rows = [
+        line.split("\t")
+        for line in told(["replay", "--run-dir", str(tmp_path)], capsys).split("\n")
+    ]
+    assert {row[0]: row[-1] for row in rows if len(row) > 1} == {
+        "match": "highlight",
+        "ab": "",
+        "cd": "closest match",
+    }
 
 
 def test_a_film_is_made_of_a_match(
