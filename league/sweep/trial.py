@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from league.contest.league import League
 from league.errors import DataCorrupt, LeagueError, NotFound, Unavailable, nearest
-from league.evaluations import mixture_of, text_of
+from league.evaluations import MAX_PAIRS, mixture_of, text_of
 from league.ids import average_of, lineage_of
 from league.metrics import Measured
 from league.players import Book, Player, PlayerKind, later_half
@@ -235,6 +235,14 @@ def _scored(order: Order, trial: Trial) -> Rung | None:
     return None
 
 
+def thinned(names: Sequence[str], opponents: int) -> list[str]:
+    """Leaves out snapshots evenly, so that an evaluation of the others against so many opponents is
+    not too large. The last snapshot stays.
+    """
+    count = min(len(names), max(1, MAX_PAIRS // max(1, opponents)))
+    return [names[(at + 1) * len(names) // count - 1] for at in range(count)]
+
+
 def _rung(
     order: Order, client: MatchmakerClient, own: list[Player], reached: Player, steps: int
 ) -> Rung:
@@ -248,19 +256,19 @@ def _rung(
     Raises:
         NotFound: there is no such opponent.
     """
-    player, members = reached.name, {reached.name: 1.0}
+    player, names = reached.name, [reached.name]
     if order.average:
         half = later_half(order.main, [one for one in own if one.step <= reached.step])
-        player = f"{average_of(order.main)} to {reached.step}"
-        members = {one.name: 1.0 / len(half) for one in half}
-    others = [one.name for one in client.players() if one.name not in members]
+        player, names = f"{average_of(order.main)} to {reached.step}", [one.name for one in half]
+    others = [one.name for one in client.players() if one.name not in names]
     field = [one.name for one in client.players(kinds=[PlayerKind.BOT])]
     if order.score != RATING:
         if order.score not in others:
             hint = nearest(order.score, others) or f"bots are {', '.join(field)}"
             raise NotFound(f"--score {order.score}: there is no such player to beat: {hint}")
         field = [order.score]
-    asked = client.request_evaluation(text_of(members), field, order.matches, "league sweep")
+    members = text_of(dict.fromkeys(thinned(names, len(field)), 1.0))
+    asked = client.request_evaluation(members, field, order.matches, "league sweep")
     while (found := client.report(asked.number)).is_open:
         time.sleep(POLL_SECONDS)
     met = mixture_of(found.evaluation.player)

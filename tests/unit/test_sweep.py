@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import math
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from ports import free_port
 
 from league.errors import ConfigError, DataCorrupt, InvalidInput, NotFound, Unavailable
+from league.evaluations import MAX_PAIRS
 from league.metrics import Measured
 from league.players import PayoffCell
 from league.settings.base import Sections, resolve
@@ -19,7 +21,7 @@ from league.sweep.command import sweep
 from league.sweep.results import ranked, render, write_preset, write_results
 from league.sweep.score import elo_lead, value_against
 from league.sweep.space import Dimension, read_space, trials_of
-from league.sweep.trial import Order, Rung, Trial, read_trial, write_trial
+from league.sweep.trial import Order, Rung, Trial, read_trial, thinned, write_trial
 
 SPACE = """
 [sweep]
@@ -125,6 +127,16 @@ def test_a_mixture_is_the_mean_of_its_members() -> None:
 def test_no_score_without_matches_against_the_whole_field() -> None:
     with pytest.raises(NotFound, match="b"):
         value_against([cell("a", 1, 0, 0)], {"main@5": 1.0}, ["a", "b"])
+
+
+def test_a_mixture_of_many_snapshots_is_thinned_evenly_to_the_newest() -> None:
+    half = [f"main@{step}" for step in range(1, 101)]
+    kept = [int(name.partition("@")[2]) for name in thinned(half, 15)]
+    assert len(kept) * 15 <= MAX_PAIRS < (len(kept) + 1) * 15
+    assert kept[-1] == 100
+    assert {later - earlier for earlier, later in pairwise(kept)} == {5, 6}
+    assert thinned(half[:17], 15) == half[:17]
+    assert thinned(half, 1000) == half[-1:]
 
 
 def test_an_elo_lead_of_all_points_is_finite() -> None:
