@@ -142,7 +142,9 @@ def write_trial(folder: Path, trial: Trial) -> None:
     write_whole(_file(folder, trial.number), json.dumps(asdict(trial), indent=1) + "\n")
 
 
-def play(order: Order, trial: Trial, report: Callable[[Rung], None]) -> None:
+def play(
+    order: Order, trial: Trial, report: Callable[[Rung], None], *, is_on_cpu: bool = False
+) -> None:
     """Trains a trial's league, and scores it at each rung.
 
     Args:
@@ -150,6 +152,7 @@ def play(order: Order, trial: Trial, report: Callable[[Rung], None]) -> None:
         trial: the record of the trial.
         report: is called with the score at each rung, including earlier starts' rungs. It may end
             the trial by never returning.
+        is_on_cpu: whether the league trains on the CPU even if there is a GPU.
 
     Raises:
         LeagueError: the league failed, or can't be scored.
@@ -163,7 +166,7 @@ def play(order: Order, trial: Trial, report: Callable[[Rung], None]) -> None:
         for _ in range(STARTS):
             if len(trial.rungs) == len(order.rungs):
                 return
-            with _league(order, trial) as league:
+            with _league(order, trial, is_on_cpu) as league:
                 while len(trial.rungs) < len(order.rungs) and league.poll() is None:
                     rung = _scored(order, trial)
                     if rung is None:
@@ -186,13 +189,14 @@ def play(order: Order, trial: Trial, report: Callable[[Rung], None]) -> None:
 
 
 @contextmanager
-def _league(order: Order, trial: Trial) -> Iterator[subprocess.Popen[bytes]]:
+def _league(order: Order, trial: Trial, is_on_cpu: bool) -> Iterator[subprocess.Popen[bytes]]:
     """Runs the trial's league during the block. The kernel ends the league's processes when the
     league or this process ends.
     """
     words = [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable, "-m"]
     words += ["league.cluster.main", "--headless", "--no-dashboard"]
     words += ["--config", str(order.config), "--run-dir", str(order.run_dir(trial.number))]
+    words += ["--cpu"] if is_on_cpu else []
     for name, value in trial.settings.items():
         words += ["--set", assignment(name, value)]
     own = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}

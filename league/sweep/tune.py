@@ -28,7 +28,9 @@ REDUCTION = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """Says what each trial takes of the machines, and whether a running cluster is joined."""
+    """Says what each trial takes of the machines, and whether a running cluster is joined. Trials
+    that take no GPU train on CPUs.
+    """
 
     cpus: float = 1.0
     gpus: float = 0.0
@@ -77,7 +79,9 @@ def run(
 
         with tempfile.TemporaryDirectory(prefix="kumite-sweep-") as storage:
             trainable = tune.with_resources(
-                partial(_trial, order=order, trials=tuple(trials)),
+                partial(
+                    _trial, order=order, trials=tuple(trials), is_on_cpu=not resources.gpus
+                ),
                 {"cpu": resources.cpus, "gpu": resources.gpus},
             )
             tuner = tune.Tuner(
@@ -101,7 +105,9 @@ def run(
             tuner.fit()
 
 
-def _trial(config: dict[str, Any], order: Order, trials: Sequence[Trial]) -> None:
+def _trial(
+    config: dict[str, Any], order: Order, trials: Sequence[Trial], is_on_cpu: bool
+) -> None:
     """Plays a trial in a process of Ray. Its record keeps its faults, so the sweep continues."""
     from ray import tune
 
@@ -113,7 +119,7 @@ def _trial(config: dict[str, Any], order: Order, trials: Sequence[Trial]) -> Non
     number = config["number"]
     trial = next(trial for trial in trials if trial.number == number)
     try:
-        play(order, trial, report)
+        play(order, trial, report, is_on_cpu=is_on_cpu)
     except LeagueError as error:
         raise RuntimeError(str(error)) from None  # Ray can't copy every error between processes
 

@@ -83,6 +83,8 @@ def test_a_sweep_that_was_interrupted_and_killed_is_continued(tmp_path: Path) ->
 
     second = begin(tmp_path)
     wait_for(lambda: len(processes(tmp_path)) >= 3)
+    learners = wait_for(lambda: [line for line in processes(tmp_path) if "-m learner" in line])
+    assert all("--cpu" in line.split() for line in learners)
     os.kill(second.pid, signal.SIGKILL)
     second.wait()
     wait_for(lambda: not processes(tmp_path))
