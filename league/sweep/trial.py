@@ -196,6 +196,7 @@ def _league(order: Order, trial: Trial, is_on_cpu: bool) -> Iterator[subprocess.
     words = [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable, "-m"]
     words += ["league.cluster.main", "--headless", "--no-dashboard"]
     words += ["--config", str(order.config), "--run-dir", str(order.run_dir(trial.number))]
+    words += ["--set", 'cluster.store=""']  # a store belongs to a single league
     words += ["--cpu"] if is_on_cpu else []
     for name, value in trial.settings.items():
         words += ["--set", assignment(name, value)]

@@ -79,9 +79,7 @@ def run(
 
         with tempfile.TemporaryDirectory(prefix="kumite-sweep-") as storage:
             trainable = tune.with_resources(
-                partial(
-                    _trial, order=order, trials=tuple(trials), is_on_cpu=not resources.gpus
-                ),
+                partial(_trial, order=order, trials=tuple(trials), is_on_cpu=not resources.gpus),
                 {"cpu": resources.cpus, "gpu": resources.gpus},
             )
             tuner = tune.Tuner(
@@ -105,9 +103,7 @@ def run(
             tuner.fit()
 
 
-def _trial(
-    config: dict[str, Any], order: Order, trials: Sequence[Trial], is_on_cpu: bool
-) -> None:
+def _trial(config: dict[str, Any], order: Order, trials: Sequence[Trial], is_on_cpu: bool) -> None:
     """Plays a trial in a process of Ray. Its record keeps its faults, so the sweep continues."""
     from ray import tune
 
