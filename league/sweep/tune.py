@@ -17,8 +17,9 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from league.cluster.engine import Place
 from league.cluster.ray import Cluster
-from league.errors import InvalidInput, LeagueError
+from league.errors import ConfigError, InvalidInput, LeagueError
 from league.sweep.trial import Order, Rung, Trial, play
 
 EXTRA = "the sweep needs Ray: pip install 'kumite[cluster]'"
@@ -63,10 +64,13 @@ def run(
         on_end: is called with the number of a trial that is done, or that ASHA has ended.
 
     Raises:
-        ConfigError: the cluster has no token, or this machine does not have it.
+        ConfigError: the cluster has no token, this machine does not have it, or no node is large
+            enough for a trial.
+        InvalidInput: a node of a joined cluster does not see the sweep's folder.
         Unavailable: there is no cluster.
     """
-    with _cluster(resources):
+    with _cluster(resources) as cluster:
+        _check_nodes(cluster, resources, order)
         from ray import tune
         from ray.tune.schedulers import ASHAScheduler
 
@@ -101,6 +105,20 @@ def run(
                 ),
             )
             tuner.fit()
+
+
+def _check_nodes(cluster: Cluster, resources: Resources, order: Order) -> None:
+    """Raises an error if the trials would wait for ever, or if a node can't see their folder."""
+    wanted, nodes = Place(command=(), cpus=resources.cpus, gpus=resources.gpus), cluster.nodes()
+    if not any(node.suits(wanted) for node in nodes):
+        largest = max(nodes, key=lambda node: (min(node.gpus, wanted.gpus), node.cpus))
+        raise ConfigError(
+            f"a trial takes {wanted.cpus:g} CPUs and {wanted.gpus:g} GPUs, but the largest node, "
+            f"{largest.name}, has {largest.cpus:g} CPUs and {largest.gpus:g} GPUs: lower --cpus or "
+            "--gpus"
+        )
+    if resources.join:
+        cluster.check_shared(order.folder)
 
 
 def _trial(config: dict[str, Any], order: Order, trials: Sequence[Trial], is_on_cpu: bool) -> None:

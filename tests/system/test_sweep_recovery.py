@@ -42,7 +42,10 @@ NAMESPACE = ["unshare", "-rn", "bash", "-c", 'ip link set lo up && exec "$@"', "
 def begin(folder: Path, *flags: str) -> subprocess.Popen[str]:
     words = [*NAMESPACE, sys.executable, "-m", "league", "sweep", "space.toml", "--trials", "2"]
     words += ["--rungs", "2", "--matches", "20", "--out", "swept", *flags]
-    env = {**os.environ, "HOME": str(folder)}  # Ray keeps its token there
+    (folder / "store").mkdir(exist_ok=True)
+    store = f"file://{folder / 'store'}"  # which a single league may use
+    # Ray keeps its token in the home folder
+    env = {**os.environ, "HOME": str(folder), "KUMITE_CLUSTER__STORE": store}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(words, cwd=folder, env=env, text=True, **pipes)
 
@@ -64,6 +67,17 @@ def processes(folder: Path) -> list[str]:
         if f"{folder / 'swept'}/trial-" in line:
             found.append(line)
     return found
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_a_trial_that_no_machine_can_hold_is_refused(tmp_path: Path) -> None:
+    if subprocess.run([*NAMESPACE, "true"], capture_output=True).returncode:
+        pytest.skip("this system lets nobody have a network of their own (unshare --net)")
+    (tmp_path / "space.toml").write_text(SPACE)
+    _, err = (large := begin(tmp_path, "--cpus", "1000")).communicate()
+    assert large.returncode == 2, err
+    assert "1000" in err
 
 
 @pytest.mark.long
