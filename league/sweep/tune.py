@@ -20,6 +20,7 @@ from typing import Any
 from league.cluster.engine import Place
 from league.cluster.ray import Cluster
 from league.errors import ConfigError, InvalidInput, LeagueError
+from league.games.registry import PATH
 from league.sweep.trial import Order, Rung, Trial, play
 
 EXTRA = "the sweep needs Ray: pip install 'kumite[cluster]'"
@@ -83,7 +84,13 @@ def run(
 
         with tempfile.TemporaryDirectory(prefix="kumite-sweep-") as storage:
             trainable = tune.with_resources(
-                partial(_trial, order=order, trials=tuple(trials), is_on_cpu=not resources.gpus),
+                partial(
+                    _trial,
+                    order=order,
+                    trials=tuple(trials),
+                    is_on_cpu=not resources.gpus,
+                    path=os.environ.get(PATH, ""),
+                ),
                 {"cpu": resources.cpus, "gpu": resources.gpus},
             )
             tuner = tune.Tuner(
@@ -121,9 +128,14 @@ def _check_nodes(cluster: Cluster, resources: Resources, order: Order) -> None:
         cluster.check_shared(order.folder)
 
 
-def _trial(config: dict[str, Any], order: Order, trials: Sequence[Trial], is_on_cpu: bool) -> None:
+def _trial(
+    config: dict[str, Any], order: Order, trials: Sequence[Trial], is_on_cpu: bool, path: str
+) -> None:
     """Plays a trial in a process of Ray. Its record keeps its faults, so the sweep continues."""
     from ray import tune
+
+    if path:  # the folders of the caller's games
+        os.environ[PATH] = path
 
     def report(rung: Rung) -> None:
         tune.report(

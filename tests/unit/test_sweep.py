@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from ports import free_port
 
+from league.cluster.engine import EngineName
 from league.errors import ConfigError, DataCorrupt, InvalidInput, NotFound, Unavailable
 from league.evaluations import MAX_PAIRS
 from league.metrics import Measured
@@ -232,4 +233,14 @@ def test_a_cluster_that_does_not_answer_is_named_at_once(
     monkeypatch.setenv("RAY_ADDRESS", address)
     file = written(tmp_path, 'extends = "board"\n' + SPACE)
     with pytest.raises(Unavailable, match=address):
-        sweep(file, engine="ray")
+        sweep(file, engine=EngineName.RAY)
+
+
+def test_a_cluster_without_an_address_is_not_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    file = written(tmp_path, 'extends = "board"\n' + SPACE)
+    with pytest.raises(InvalidInput, match="RAY_ADDRESS"):
+        sweep(file, engine=EngineName.RAY, out=tmp_path / "swept")
+    assert not (tmp_path / "swept").exists()
