@@ -34,6 +34,10 @@ A snapshot that was imported from another run has the run's name as its prefix.
 """
 PAIRED = "matches come in pairs, one at least for each member of a mixture"
 """Explains why an evaluation may play more matches than its user requested."""
+MAX_PAIRS = 256
+"""Largest number of pairs of players in an evaluation. Each member of a mixture makes pairs of its
+own.
+"""
 LONGEST = 160
 """Maximum number of characters that an error message quotes from an invalid mixture."""
 

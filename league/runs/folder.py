@@ -170,11 +170,27 @@ def _check_learners(sections: config.Sections) -> None:
             'snapshots\' gates (matchmaker.admit = "gate") are played by the evaluator: set '
             "supervisor.evaluators = 1"
         )
+    mains = dict[str, config.Sections]()
     for entry in settings.learners:
         try:
-            config.lay_over(sections, None, entry.set)
+            own = config.lay_over(sections, None, entry.set)
         except ConfigError as error:
             raise ConfigError(f"learner {entry.name} of [[supervisor.learners]]: {error}") from None
+        if entry.role == "main":
+            mains[entry.name] = own
+    if sections["matchmaker"]["population_interval"]:
+        _check_population(mains)
+
+
+def _check_population(mains: Mapping[str, Tables]) -> None:
+    """Raises `ConfigError` for mains that can't copy each other's weights."""
+    for (one, own), (other, theirs) in itertools.pairwise(mains.items()):
+        if fault := _contradiction(own, theirs, {"agent": own["agent"], "game": ["frame_skip"]}):
+            raise ConfigError(
+                f"learners {one} and {other} of [[supervisor.learners]] can't copy each other, "
+                f"because {one} has {fault}: with matchmaker.population_interval, all mains need "
+                "the same [agent] and game.frame_skip"
+            )
 
 
 def _preset_of(request: Request, config_file: Path | None = None) -> str | None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from league.cluster.engine import EngineName
 from league.console.options import Assignments, Heading
 from league.console.output import print_table, say
 from league.console.text import measured
@@ -70,9 +71,8 @@ def sweep(
     cpus: Annotated[float, typer.Option(min=0.1, help="Cores that a trial takes.")] = 1.0,
     gpus: Annotated[float, typer.Option(min=0.0, help="GPUs that a trial takes.")] = 0.0,
     engine: Annotated[
-        str,
-        typer.Option(metavar="local|ray", help="local: this machine. ray: a running Ray cluster."),
-    ] = "local",
+        EngineName, typer.Option(help="local: this machine. ray: a running Ray cluster.")
+    ] = EngineName.LOCAL,
     preset_file: Annotated[
         Path | None,
         typer.Option("--write-preset", metavar="FILE", help="Write the best trial's settings."),
@@ -82,8 +82,11 @@ def sweep(
 
     The same command continues a sweep that was interrupted.
     """
-    if engine not in ("local", "ray"):
-        raise InvalidInput(f"--engine {engine!r} is unknown: choose local or ray")
+    joins = bool(os.environ.get("RAY_ADDRESS"))
+    if engine is EngineName.RAY and not joins:
+        raise InvalidInput(
+            "--engine ray joins the Ray cluster that RAY_ADDRESS names: set it to HOST:PORT"
+        )
     space = read_space(file)
     sections = resolve_run(None, preset, file, assignments or ())
     chosen = trials_of(space, sections, trials, seed, str(file))
@@ -96,16 +99,11 @@ def sweep(
 
         open_trials = [one for one in records() if state_of(order, one) in ("open", "failed")]
         if open_trials:
-            _train(order, records, tune.Resources(cpus=cpus, gpus=gpus, join=_joins(engine)))
+            _train(order, records, tune.Resources(cpus=cpus, gpus=gpus, join=joins))
         best = _show(order, records())
         if preset_file is not None:
             _write_preset(preset_file, best, file, preset, sections, assignments or ())
     return 0
-
-
-def _joins(engine: str) -> bool:
-    """Returns whether the sweep joins a running cluster."""
-    return engine == "ray" or bool(os.environ.get("RAY_ADDRESS"))
 
 
 def _order(

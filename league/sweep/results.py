@@ -94,8 +94,9 @@ def render(order: Order, trials: Sequence[Trial]) -> str:
     field = "every bot of the game" if order.score == "rating" else order.score
     words = (
         f"The score is in {unit} against {field}, in {order.matches:,} clean matches against each "
-        "opponent: both players frozen, seats swapped, common seeds. Below each score is its 95 % "
-        "interval. Each number of steps is a rung, at which the worst trials stop."
+        "opponent: both players frozen, seats swapped, common seeds. All trials train with the "
+        "same learner.seed, unless it is searched. Below each score is its 95 % interval. Each "
+        "number of steps is a rung, at which the worst trials stop."
     )
     parts = [section("Trials", table(headings, rows), words=words)]
     if best is not None:

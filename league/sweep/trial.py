@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from league.contest.league import League
 from league.errors import DataCorrupt, LeagueError, NotFound, Unavailable, nearest
-from league.evaluations import mixture_of, text_of
+from league.evaluations import MAX_PAIRS, mixture_of, text_of
 from league.ids import average_of, lineage_of
 from league.metrics import Measured
 from league.players import Book, Player, PlayerKind, later_half
 from league.runs import finding
 from league.runs.files import first_fault, read_json, write_whole
 from league.service import die_with_parent
+from league.settings.base import PREFIX
 from league.sweep.score import elo_lead, value_against
 from league.sweep.space import Choice, assignment
 
@@ -142,7 +143,9 @@ def write_trial(folder: Path, trial: Trial) -> None:
     write_whole(_file(folder, trial.number), json.dumps(asdict(trial), indent=1) + "\n")
 
 
-def play(order: Order, trial: Trial, report: Callable[[Rung], None]) -> None:
+def play(
+    order: Order, trial: Trial, report: Callable[[Rung], None], *, is_on_cpu: bool = False
+) -> None:
     """Trains a trial's league, and scores it at each rung.
 
     Args:
@@ -150,6 +153,7 @@ def play(order: Order, trial: Trial, report: Callable[[Rung], None]) -> None:
         trial: the record of the trial.
         report: is called with the score at each rung, including earlier starts' rungs. It may end
             the trial by never returning.
+        is_on_cpu: whether the league trains on the CPU even if there is a GPU.
 
     Raises:
         LeagueError: the league failed, or can't be scored.
@@ -163,7 +167,7 @@ def play(order: Order, trial: Trial, report: Callable[[Rung], None]) -> None:
         for _ in range(STARTS):
             if len(trial.rungs) == len(order.rungs):
                 return
-            with _league(order, trial) as league:
+            with _league(order, trial, is_on_cpu) as league:
                 while len(trial.rungs) < len(order.rungs) and league.poll() is None:
                     rung = _scored(order, trial)
                     if rung is None:
@@ -186,16 +190,23 @@ def play(order: Order, trial: Trial, report: Callable[[Rung], None]) -> None:
 
 
 @contextmanager
-def _league(order: Order, trial: Trial) -> Iterator[subprocess.Popen[bytes]]:
+def _league(order: Order, trial: Trial, is_on_cpu: bool) -> Iterator[subprocess.Popen[bytes]]:
     """Runs the trial's league during the block. The kernel ends the league's processes when the
     league or this process ends.
     """
     words = [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable, "-m"]
     words += ["league.cluster.main", "--headless", "--no-dashboard"]
     words += ["--config", str(order.config), "--run-dir", str(order.run_dir(trial.number))]
+    words += ["--set", 'cluster.store=""']  # a store belongs to a single league
+    words += ["--cpu"] if is_on_cpu else []
     for name, value in trial.settings.items():
         words += ["--set", assignment(name, value)]
-    own = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        # variables with settings would override the trial's, and are in the shared settings already
+        if not name.startswith("RAY_") and not (name.startswith(PREFIX) and "__" in name)
+    }
     with order.log(trial.number).open("ab") as log:
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=own, start_new_session=True
@@ -235,6 +246,14 @@ def _scored(order: Order, trial: Trial) -> Rung | None:
     return None
 
 
+def thinned(names: Sequence[str], opponents: int) -> list[str]:
+    """Leaves out snapshots evenly, so that an evaluation of the others against so many opponents is
+    not too large. The last snapshot stays.
+    """
+    count = min(len(names), max(1, MAX_PAIRS // max(1, opponents)))
+    return [names[(at + 1) * len(names) // count - 1] for at in range(count)]
+
+
 def _rung(
     order: Order, client: MatchmakerClient, own: list[Player], reached: Player, steps: int
 ) -> Rung:
@@ -248,19 +267,19 @@ def _rung(
     Raises:
         NotFound: there is no such opponent.
     """
-    player, members = reached.name, {reached.name: 1.0}
+    player, names = reached.name, [reached.name]
     if order.average:
         half = later_half(order.main, [one for one in own if one.step <= reached.step])
-        player = f"{average_of(order.main)} to {reached.step}"
-        members = {one.name: 1.0 / len(half) for one in half}
-    others = [one.name for one in client.players() if one.name not in members]
+        player, names = f"{average_of(order.main)} to {reached.step}", [one.name for one in half]
+    others = [one.name for one in client.players() if one.name not in names]
     field = [one.name for one in client.players(kinds=[PlayerKind.BOT])]
     if order.score != RATING:
         if order.score not in others:
             hint = nearest(order.score, others) or f"bots are {', '.join(field)}"
             raise NotFound(f"--score {order.score}: there is no such player to beat: {hint}")
         field = [order.score]
-    asked = client.request_evaluation(text_of(members), field, order.matches, "league sweep")
+    members = text_of(dict.fromkeys(thinned(names, len(field)), 1.0))
+    asked = client.request_evaluation(members, field, order.matches, "league sweep")
     while (found := client.report(asked.number)).is_open:
         time.sleep(POLL_SECONDS)
     met = mixture_of(found.evaluation.player)

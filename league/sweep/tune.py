@@ -17,8 +17,10 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from league.cluster.engine import Place
 from league.cluster.ray import Cluster
-from league.errors import InvalidInput, LeagueError
+from league.errors import ConfigError, InvalidInput, LeagueError
+from league.games.registry import PATH
 from league.sweep.trial import Order, Rung, Trial, play
 
 EXTRA = "the sweep needs Ray: pip install 'kumite[cluster]'"
@@ -28,7 +30,9 @@ REDUCTION = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """Says what each trial takes of the machines, and whether a running cluster is joined."""
+    """Says what each trial takes of the machines, and whether a running cluster is joined. Trials
+    that take no GPU train on CPUs.
+    """
 
     cpus: float = 1.0
     gpus: float = 0.0
@@ -61,10 +65,13 @@ def run(
         on_end: is called with the number of a trial that is done, or that ASHA has ended.
 
     Raises:
-        ConfigError: the cluster has no token, or this machine does not have it.
+        ConfigError: the cluster has no token, this machine does not have it, or no node is large
+            enough for a trial.
+        InvalidInput: a node of a joined cluster does not see the sweep's folder.
         Unavailable: there is no cluster.
     """
-    with _cluster(resources):
+    with _cluster(resources) as cluster:
+        _check_nodes(cluster, resources, order)
         from ray import tune
         from ray.tune.schedulers import ASHAScheduler
 
@@ -77,7 +84,13 @@ def run(
 
         with tempfile.TemporaryDirectory(prefix="kumite-sweep-") as storage:
             trainable = tune.with_resources(
-                partial(_trial, order=order, trials=tuple(trials)),
+                partial(
+                    _trial,
+                    order=order,
+                    trials=tuple(trials),
+                    is_on_cpu=not resources.gpus,
+                    path=os.environ.get(PATH, ""),
+                ),
                 {"cpu": resources.cpus, "gpu": resources.gpus},
             )
             tuner = tune.Tuner(
@@ -101,9 +114,28 @@ def run(
             tuner.fit()
 
 
-def _trial(config: dict[str, Any], order: Order, trials: Sequence[Trial]) -> None:
+def _check_nodes(cluster: Cluster, resources: Resources, order: Order) -> None:
+    """Raises an error if the trials would wait for ever, or if a node can't see their folder."""
+    wanted, nodes = Place(command=(), cpus=resources.cpus, gpus=resources.gpus), cluster.nodes()
+    if not any(node.suits(wanted) for node in nodes):
+        largest = max(nodes, key=lambda node: (min(node.gpus, wanted.gpus), node.cpus))
+        raise ConfigError(
+            f"a trial takes {wanted.cpus:g} CPUs and {wanted.gpus:g} GPUs, but the largest node, "
+            f"{largest.name}, has {largest.cpus:g} CPUs and {largest.gpus:g} GPUs: lower --cpus or "
+            "--gpus"
+        )
+    if resources.join:
+        cluster.check_shared(order.folder)
+
+
+def _trial(
+    config: dict[str, Any], order: Order, trials: Sequence[Trial], is_on_cpu: bool, path: str
+) -> None:
     """Plays a trial in a process of Ray. Its record keeps its faults, so the sweep continues."""
     from ray import tune
+
+    if path:  # the folders of the caller's games
+        os.environ[PATH] = path
 
     def report(rung: Rung) -> None:
         tune.report(
@@ -113,7 +145,7 @@ def _trial(config: dict[str, Any], order: Order, trials: Sequence[Trial]) -> Non
     number = config["number"]
     trial = next(trial for trial in trials if trial.number == number)
     try:
-        play(order, trial, report)
+        play(order, trial, report, is_on_cpu=is_on_cpu)
     except LeagueError as error:
         raise RuntimeError(str(error)) from None  # Ray can't copy every error between processes
 

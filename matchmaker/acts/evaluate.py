@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from league.errors import InvalidInput, NotFound, Refused, nearest
 from league.evaluations import (
+    MAX_PAIRS,
     Evaluation,
     EvaluationState,
     Report,
@@ -31,10 +32,6 @@ from matchmaker.store.transaction import Transaction
 
 MAX_OPEN = 100
 MAX_MATCHES = 100_000
-MAX_PAIRS = 256
-"""Largest number of pairs of players in an evaluation. Each member of a mixture makes pairs of its
-own.
-"""
 
 
 def request_evaluation(
@@ -110,7 +107,7 @@ def _frozen(league: League, who: str, label: str) -> str:
     """Replaces named mixtures by their members, and live players by their newest snapshots."""
     view, shares = league.view, dict[str, float]()
     members = members_of(
-        checks.text(who, label),
+        checks.text(who, label, MAX_PAIRS * checks.MAX_PLAYER_NAME),
         view.players.values,
         lambda: nash_of(view.players.values(), view.tables[Book.EVAL]),
     )

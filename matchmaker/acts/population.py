@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 
-from league.errors import InvalidInput, NotFound
+from league.errors import InvalidInput, NotFound, Refused
 from league.evaluations import EvaluationState
 from league.players import Book, Player, PlayerKind, PlayerState, Role, newest_snapshot
 from league.population import Member, MemberCopy
@@ -111,18 +112,21 @@ def _mains(league: League) -> list[str]:
 
 
 def _request(league: League, tx: Transaction, member: Member, live: list[str]) -> None:
-    """Requests the matches of a member's next comparison, and logs its present settings."""
-    players, newest = league.view.players.values(), dict[str, Player]()
+    """Requests the matches of a member's next comparison, and logs its present settings. The
+    comparison is left out if no snapshot can be paired, or if too many evaluations are open.
+    """
+    fit = [one for one in league.view.players.values() if one.state is not PlayerState.QUARANTINED]
+    newest = dict[str, Player]()
     for name in live:
-        try:
-            newest[name] = newest_snapshot(name, players)
-        except NotFound:  # it has only just begun
-            continue
-    own = newest.pop(member.player, None)
-    if own is not None and newest:
-        others = [one.name for one in newest.values()]
-        asked = evaluate.request_evaluation(league, tx, own.name, others, MATCHES, Book.EVAL, BY)
-        member = replace(member, evaluation=asked.number)
+        with suppress(NotFound):  # it has only just begun
+            newest[name] = newest_snapshot(name, fit)
+    own, others = newest.pop(member.player, None), [one.name for one in newest.values()]
+    if own is not None and others:
+        with suppress(Refused):
+            asked = evaluate.request_evaluation(
+                league, tx, own.name, others, MATCHES, Book.EVAL, BY
+            )
+            member = replace(member, evaluation=asked.number)
     words = ", ".join(f"{name} = {value:g}" for name, value in sorted(member.values.items()))
     text = f"{member.player} trains with {words}"
     league.log(tx, "member_compared", text, member=asdict(member))
@@ -134,8 +138,11 @@ def _judged(
     """Judges a comparison. Logs and returns a copy if another member is better for certain."""
     view = league.view
     payoff = view.tables[Book.EVAL].payoff
-    opponents = evaluate.report(league, member.evaluation).evaluation.opponents
-    cells = {name: payoff.cell(name, own) for name in opponents}
+    cells = {
+        name: payoff.cell(name, own)
+        for name in evaluate.report(league, member.evaluation).evaluation.opponents
+        if view.players[name].state is not PlayerState.QUARANTINED
+    }
     chosen = better_member(cells, payoff.stakes, confidence)
     if chosen is None:
         return None

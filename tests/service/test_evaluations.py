@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from small_league import SmallLeague, played, report, small_league, snapshot
+from small_league import BOTS, SmallLeague, played, report, small_league, snapshot
 from staged import events
 
 from evaluator.clean.service import EvaluatorServer
@@ -22,7 +22,14 @@ from league.errors import (
     Refused,
     Unauthenticated,
 )
-from league.evaluations import Evaluation, EvaluationState, Report, targets
+from league.evaluations import (
+    MAX_PAIRS,
+    Evaluation,
+    EvaluationState,
+    Report,
+    targets,
+    text_of,
+)
 from league.players import Assignment, Book, Pairing
 from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials
@@ -361,7 +368,7 @@ def test_a_read_only_league_shows_its_evaluations(tmp_path: Path) -> None:
         ({"matches": 100_002}, InvalidInput, "100002"),
         ({"book": Book.TRAIN}, InvalidInput, "eval or greedy"),
         ({"by": " "}, InvalidInput, "by is empty"),
-        ({"player": "x" * 501}, InvalidInput, "501"),
+        ({"player": "x" * 50_001}, InvalidInput, "50001"),
     ],
 )
 def test_what_can_not_be_played_is_refused(
@@ -380,6 +387,14 @@ def test_too_many_pairs_of_players_are_refused(
     ask(league, "based", "random=1,based=1")
     with pytest.raises(InvalidInput, match="= 3"):
         ask(league, "based", "random=1,constant=1")
+
+
+def test_a_mixture_of_as_many_snapshots_as_can_be_paired_is_played(tmp_path: Path) -> None:
+    steps = range(1_001_000, 1_001_000 + MAX_PAIRS // len(BOTS))
+    with small_league(tmp_path, snapshots=steps) as league:
+        mixture = {f"main@{step}": 1.0 for step in steps}
+        asked = league.client.request_evaluation(text_of(mixture), BOTS, 400, "bob")
+        assert len(targets(asked)) == len(steps) * len(BOTS)
 
 
 def test_a_learner_without_a_snapshot_is_refused(tmp_path: Path) -> None:

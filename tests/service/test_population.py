@@ -16,6 +16,7 @@ from league.evaluations import targets
 from league.players import Assignment, Pairing
 from league.population import MemberCopy
 from league.views.dashboard.pages import lineage
+from matchmaker.acts import evaluate
 
 VALUES = {"learning_rate": 1e-3, "ent_coef": 0.1}
 OTHERS = {"learning_rate": 4e-3, "ent_coef": 0.2}
@@ -134,6 +135,43 @@ def test_matches_of_a_comparison_that_are_not_played_decide_nothing(
     assert len(league.client.evaluations()) == asked  # the first is still open
     play(league, lambda _: True)
     assert ask(league, two[0], 400, VALUES) is not None
+
+
+def test_a_better_snapshot_in_quarantine_is_not_copied(
+    league: SmallLeague, two: tuple[int, int]
+) -> None:
+    play(league, lambda _: True)
+    league.client.quarantine("strong@100", reason="it plays oddly", by="bob")
+    assert ask(league, two[0], 200, VALUES) is None
+
+
+def test_the_newest_snapshots_out_of_quarantine_are_compared(
+    league: SmallLeague, two: tuple[int, int]
+) -> None:
+    weak, strong = two
+    play(league, lambda pair: pair % 2 == 0)
+    publish(league, "weak", weak, 150)
+    publish(league, "strong", strong, 150)
+    league.client.quarantine("strong@150", reason="it plays oddly", by="bob")
+    assert ask(league, weak, 200, VALUES) is None
+    play(league, lambda _: True)
+    copy = ask(league, weak, 300, VALUES)
+    assert copy is not None
+    assert copy.source == "strong@100"
+
+
+def test_a_comparison_is_left_out_while_too_many_evaluations_are_open(
+    league: SmallLeague, two: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(league, lambda pair: pair % 2 == 0)
+    with monkeypatch.context() as full:
+        full.setattr(evaluate, "MAX_OPEN", 0)
+        assert ask(league, two[0], 200, VALUES) is None
+    assert ask(league, two[0], 300, VALUES) is None
+    publish(league, "strong", two[1], 350)
+    assert ask(league, two[0], 400, VALUES) is None
+    play(league, lambda _: True)
+    assert ask(league, two[0], 500, VALUES) is not None
 
 
 def test_the_log_has_each_members_settings(league: SmallLeague, two: tuple[int, int]) -> None:

@@ -42,7 +42,10 @@ NAMESPACE = ["unshare", "-rn", "bash", "-c", 'ip link set lo up && exec "$@"', "
 def begin(folder: Path, *flags: str) -> subprocess.Popen[str]:
     words = [*NAMESPACE, sys.executable, "-m", "league", "sweep", "space.toml", "--trials", "2"]
     words += ["--rungs", "2", "--matches", "20", "--out", "swept", *flags]
-    env = {**os.environ, "HOME": str(folder)}  # Ray keeps its token there
+    (folder / "store").mkdir(exist_ok=True)
+    store = f"file://{folder / 'store'}"  # which a single league may use
+    # Ray keeps its token in the home folder
+    env = {**os.environ, "HOME": str(folder), "KUMITE_CLUSTER__STORE": store}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(words, cwd=folder, env=env, text=True, **pipes)
 
@@ -67,6 +70,17 @@ def processes(folder: Path) -> list[str]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(300)
+def test_a_trial_that_no_machine_can_hold_is_refused(tmp_path: Path) -> None:
+    if subprocess.run([*NAMESPACE, "true"], capture_output=True).returncode:
+        pytest.skip("this system lets nobody have a network of their own (unshare --net)")
+    (tmp_path / "space.toml").write_text(SPACE)
+    _, err = (large := begin(tmp_path, "--cpus", "1000")).communicate()
+    assert large.returncode == 2, err
+    assert "1000" in err
+
+
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_sweep_that_was_interrupted_and_killed_is_continued(tmp_path: Path) -> None:
     if subprocess.run([*NAMESPACE, "true"], capture_output=True).returncode:
@@ -83,6 +97,8 @@ def test_a_sweep_that_was_interrupted_and_killed_is_continued(tmp_path: Path) ->
 
     second = begin(tmp_path)
     wait_for(lambda: len(processes(tmp_path)) >= 3)
+    learners = wait_for(lambda: [line for line in processes(tmp_path) if "-m learner" in line])
+    assert all("--cpu" in line.split() for line in learners)
     os.kill(second.pid, signal.SIGKILL)
     second.wait()
     wait_for(lambda: not processes(tmp_path))

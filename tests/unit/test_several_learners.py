@@ -110,6 +110,21 @@ def test_snapshots_gates_want_an_evaluator(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("change", ["agent.size=base", "game.frame_skip=7"])
+def test_mains_that_can_not_copy_each_other_are_refused(tmp_path: Path, change: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'extends = "laptop"\n[[supervisor.learners]]\nname = "main"\n'
+        f'[[supervisor.learners]]\nname = "other"\nset = ["{change}"]\n'
+    )
+    interval = "matchmaker.population_interval=50000"
+    with pytest.raises(ConfigError, match=change.partition("=")[0]):
+        open_run(Request(config=file, run_dir=tmp_path / "run", assignments=(interval,)))
+    assert not (tmp_path / "run").exists()
+    with open_run(Request(config=file, run_dir=tmp_path / "run")):
+        pass  # without an interval, nobody copies
+
+
 def test_a_new_run_of_which_nothing_came_leaves_no_learners_folder(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with open_run(Request(preset="league3", run_dir=run)) as folder:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import math
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from ports import free_port
 
+from league.cluster.engine import EngineName
 from league.errors import ConfigError, DataCorrupt, InvalidInput, NotFound, Unavailable
+from league.evaluations import MAX_PAIRS
 from league.metrics import Measured
 from league.players import PayoffCell
 from league.settings.base import Sections, resolve
@@ -19,7 +22,7 @@ from league.sweep.command import sweep
 from league.sweep.results import ranked, render, write_preset, write_results
 from league.sweep.score import elo_lead, value_against
 from league.sweep.space import Dimension, read_space, trials_of
-from league.sweep.trial import Order, Rung, Trial, read_trial, write_trial
+from league.sweep.trial import Order, Rung, Trial, read_trial, thinned, write_trial
 
 SPACE = """
 [sweep]
@@ -127,6 +130,16 @@ def test_no_score_without_matches_against_the_whole_field() -> None:
         value_against([cell("a", 1, 0, 0)], {"main@5": 1.0}, ["a", "b"])
 
 
+def test_a_mixture_of_many_snapshots_is_thinned_evenly_to_the_newest() -> None:
+    half = [f"main@{step}" for step in range(1, 101)]
+    kept = [int(name.partition("@")[2]) for name in thinned(half, 15)]
+    assert len(kept) * 15 <= MAX_PAIRS < (len(kept) + 1) * 15
+    assert kept[-1] == 100
+    assert {later - earlier for earlier, later in pairwise(kept)} == {5, 6}
+    assert thinned(half[:17], 15) == half[:17]
+    assert thinned(half, 1000) == half[-1:]
+
+
 def test_an_elo_lead_of_all_points_is_finite() -> None:
     lead = elo_lead(Measured(9 / 11, 0.0, 1.0))  # ten times the opponent's points
     assert lead.value == pytest.approx(400.0)
@@ -220,4 +233,14 @@ def test_a_cluster_that_does_not_answer_is_named_at_once(
     monkeypatch.setenv("RAY_ADDRESS", address)
     file = written(tmp_path, 'extends = "board"\n' + SPACE)
     with pytest.raises(Unavailable, match=address):
-        sweep(file, engine="ray")
+        sweep(file, engine=EngineName.RAY)
+
+
+def test_a_cluster_without_an_address_is_not_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    file = written(tmp_path, 'extends = "board"\n' + SPACE)
+    with pytest.raises(InvalidInput, match="RAY_ADDRESS"):
+        sweep(file, engine=EngineName.RAY, out=tmp_path / "swept")
+    assert not (tmp_path / "swept").exists()
