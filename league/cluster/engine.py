@@ -20,6 +20,7 @@ from typing import Protocol
 
 from league.errors import ConfigError, suppress_full
 from league.service import die_with_parent
+from league.settings.base import variables_of_children
 
 # Two threads on two busy cores made a learner fifty times slower, so each process computes with a
 # single thread. MALLOC_ARENA_MAX avoids glibc's heaps for other threads, which took 18 MB in all.
@@ -116,6 +117,7 @@ class LocalChild:
     Args:
         spec: the process.
         environment: variables that the process gets in addition to the variables of this process.
+            Variables that change settings are left out.
 
     Raises:
         ConfigError: its program can't run.
@@ -138,7 +140,7 @@ class LocalChild:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**_ENVIRONMENT, **os.environ, **(environment or {})},
+                env={**_ENVIRONMENT, **variables_of_children(), **(environment or {})},
                 start_new_session=True,
             )
         self.pid = self._child.pid

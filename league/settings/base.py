@@ -113,6 +113,17 @@ def resolve(
     return lay_over(load_preset(base) if base else {}, file, assignments, given)
 
 
+def variables_of_children() -> dict[str, str]:
+    """Returns the environment without the variables that change settings. The processes of a run
+    read its config.toml, which has the variables' values unless a flag replaced them.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not (name.startswith(PREFIX) and "__" in name)
+    }
+
+
 def resolve_run(
     run_dir: Path | None,
     preset: str | None = None,

@@ -28,7 +28,7 @@ from league.players import Book, Player, PlayerKind, later_half
 from league.runs import finding
 from league.runs.files import first_fault, read_json, write_whole
 from league.service import die_with_parent
-from league.settings.base import PREFIX
+from league.settings.base import variables_of_children
 from league.sweep.score import elo_lead, value_against
 from league.sweep.space import Choice, assignment
 
@@ -201,12 +201,9 @@ def _league(order: Order, trial: Trial, is_on_cpu: bool) -> Iterator[subprocess.
     words += ["--cpu"] if is_on_cpu else []
     for name, value in trial.settings.items():
         words += ["--set", assignment(name, value)]
-    own = {
-        name: value
-        for name, value in os.environ.items()
-        # variables with settings would override the trial's, and are in the shared settings already
-        if not name.startswith("RAY_") and not (name.startswith(PREFIX) and "__" in name)
-    }
+    # variables with settings would override the trial's, and are in the shared settings already
+    variables = variables_of_children().items()
+    own = {name: value for name, value in variables if not name.startswith("RAY_")}
     with order.log(trial.number).open("ab") as log:
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=own, start_new_session=True

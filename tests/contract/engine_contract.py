@@ -69,6 +69,16 @@ class EngineContract:
         child = start(f"import sys; sys.exit({code})")
         assert wait_for(lambda: [] if child.poll() is None else [child.poll()]) == [code]
 
+    def test_variables_that_change_settings_stay_here(
+        self, start, log: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The run's config.toml has them already, unless a flag has replaced them there."""
+        monkeypatch.setenv("KUMITE_LEARNER__STEPS", "7")
+        monkeypatch.setenv("KUMITE_NO_DASHBOARD", "1")
+        child = start("import os; print(*(name for name in os.environ if 'KUMITE' in name))")
+        wait_for(lambda: child.poll() is not None)
+        assert "KUMITE_LEARNER__STEPS" not in log.read_text()
+
     def test_a_signal_reads_as_its_negative_number(self, start, log: Path) -> None:
         child = start(SLEEPS)
         wait_for(lambda: "here" in log.read_text().split())
