@@ -148,6 +148,22 @@ def test_replays_come_and_go_with_the_store(
     wait_for(lambda: list(folder.iterdir()) == [])
 
 
+def test_a_replay_that_is_too_large_or_gone_costs_no_other(
+    server: MatchmakerServer, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matchmaker.api.mirror.REPLAY_SECONDS", 0.0)
+    monkeypatch.setattr("matchmaker.api.mirror.MOST_REPLAY_BYTES", 10)
+    names, folder = store.names, tmp_path / "league" / "replays"
+    with monkeypatch.context() as patch:  # listed, and removed before it is read
+        patch.setattr(store, "names", lambda folder: [*names(folder), "replays/a.replay"])
+        store.create("replays/b.replay", b"eleven bytes")
+        store.create("replays/c.replay", b"a match")
+        wait_for(lambda: (folder / "c.replay").is_file())
+    store.create("replays/d.replay", b"another")
+    wait_for(lambda: (folder / "d.replay").is_file())
+    assert {path.name for path in folder.iterdir()} == {"c.replay", "d.replay"}
+
+
 def test_an_outage_keeps_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("league.runs.store.AWAY_SECONDS", 0.0)
     with object_store() as own:
