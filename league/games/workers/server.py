@@ -11,7 +11,7 @@ from typing import Any
 from league.errors import Busy
 from league.games.hosted import Process
 from league.games.workers.links import worker_process
-from league.security.settings import SecuritySettings, joined
+from league.security.settings import SecuritySettings, joined, named
 from league.v1 import workers_pb2 as pb
 
 MOST_BYTES = 256 << 20
@@ -91,7 +91,7 @@ class WorkerServer:
         )  # fmt: skip
         self._server.add(add_WorkerServiceServicer_to_server, WorkerServicer(game))
         self.port = self._server.listen(port)
-        self.address = joined(security.host, self.port)
+        self.address = joined(named(security.host), self.port)
 
     def __enter__(self) -> WorkerServer:
         self._server.start()
