@@ -20,6 +20,9 @@ _log = logging.getLogger("evaluator")
 class ReplayUploads:
     """Makes the store's replays follow a folder: new files are uploaded, removed files are removed.
 
+    The folder may also have replays of other evaluators, which the matchmaker has copied from the
+    store. Only replays that this process has uploaded are removed from the store.
+
     Args:
         folder: the folder of replays.
         store: the league's store.
@@ -27,21 +30,24 @@ class ReplayUploads:
 
     def __init__(self, folder: Path, store: Store) -> None:
         self._folder, self._store = folder, store
-        self._sent: set[str] | None = None
+        self._stored: set[str] | None = None  # files of the folder that the store has
+        self._uploaded = set[str]()
         self._remind = Reminders(_log.warning)
 
     def look(self) -> None:
         """Uploads and removes what has changed. What the store can't take now comes later."""
         try:
             here = {path.name for path in self._folder.glob(f"*{SUFFIX}")}
-            if self._sent is None:
-                self._sent = {Path(name).name for name in self._store.names(REPLAYS)} & here
-            for name in sorted(here - self._sent):
-                self._store.create(f"{REPLAYS}/{name}", (self._folder / name).read_bytes())
-                self._sent.add(name)
-            for name in sorted(self._sent - here):
+            if self._stored is None:
+                self._stored = {Path(name).name for name in self._store.names(REPLAYS)}
+            self._stored &= here
+            for name in sorted(here - self._stored):
+                if self._store.create(f"{REPLAYS}/{name}", (self._folder / name).read_bytes()):
+                    self._uploaded.add(name)
+                self._stored.add(name)
+            for name in sorted(self._uploaded - here):
                 self._store.delete(f"{REPLAYS}/{name}")
-                self._sent.remove(name)
+                self._uploaded.remove(name)
         except FileNotFoundError:
             return  # the recorder has just removed an old replay
         except (LeagueError, OSError) as error:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import tempfile
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +43,7 @@ def serve_game(
     """
     from league.agent.rival_bundles import state_folder
     from league.games.settings import GameSettings
-    from league.games.workers.serving import WorkerServer
+    from league.games.workers.server import WorkerServer
     from league.security.credentials import of_run
     from league.security.roles import AccessRole
     from league.security.settings import SecuritySettings
@@ -53,15 +53,15 @@ def serve_game(
     named = [] if game is None else [f"game.name={game}"]
     sections = resolve_run(run_dir, assignments=[*named, *(assignments or ())], default=None)
     settings, security = sections.of(GameSettings), sections.of(SecuritySettings)
-    settings = settings.model_copy(update={"workers": 0})
-    token, make = of_run(token_file=token_file).token, partial(settings.make, training=True)
+    options = {"name": settings.name, "max_frames": settings.max_frames, **settings.options}
+    token = of_run(token_file=token_file).token
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as temporary:
         own = run_dir or state_folder() / "game-worker"
         if security.tokens and token:
             own = Path(temporary)
             TokenFile(own).replace(AccessRole.WORKER, token)
-        with WorkerServer(make, port, security=security, folder=own) as server:
+        with WorkerServer(json.dumps(options), port, security=security, folder=own) as server:
             if security.tokens and not token:
                 say(f"learners show the token in {own / 'tokens' / 'worker.token'}")
             say(

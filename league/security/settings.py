@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
 from pathlib import Path
@@ -112,6 +113,11 @@ def checked_names(names: Iterable[str]) -> tuple[str, ...]:
 def joined(host: str, port: int) -> str:
     """Returns HOST:PORT, with the brackets that an IPv6 address needs."""
     return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
+
+
+def named(host: str) -> str:
+    """Returns the name at which other machines can reach a service that listens on `host`."""
+    return socket.gethostname() if host in ("0.0.0.0", "::", "[::]") else host
 
 
 def reached_at(host: str) -> str:

@@ -20,16 +20,21 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from league.agent.contract import AgentState, PlayingNetwork
 from league.agent.snapshot import SnapshotCard
 from league.errors import ConfigError, DataCorrupt, StorageFull, VersionMismatch, is_full
+from league.games.base import BatchedGame
+from league.games.workers.records import state_bytes, state_of
 from league.players import Assignment
 from league.runs.files import open_file
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 
-FORMAT = 3
+FORMAT = 4
+OLDER_FORMATS = (3,)
+"""Formats that can still be read."""
 MOST_BYTES = 16 * 2**30
 KEEP = 3
 """Number of checkpoints on disk. If the newest checkpoint is damaged, two others are left."""
@@ -161,7 +166,7 @@ def read_checkpoint(path: Path) -> Values:
         raise
     except Exception as error:  # torch raises half a dozen kinds for a damaged file
         raise DataCorrupt(f"checkpoint {path} is damaged ({type(error).__name__})") from error
-    if not isinstance(values, dict) or values.get("format") != FORMAT:
+    if not isinstance(values, dict) or values.get("format") not in (FORMAT, *OLDER_FORMATS):
         raise VersionMismatch(
             f"checkpoint {path} is not of format {FORMAT}: use the version that wrote it"
         )
@@ -333,11 +338,8 @@ def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
 def environment_state(env: LeagueVecEnv) -> Values:
     """Returns the matches in progress: game, opponents and counters."""
     return {
-        # Arrays are saved as bytes, because torch lacks records and some unsigned integers.
-        "game": {
-            name: torch.from_numpy(np.frombuffer(array.tobytes(), np.uint8).copy())
-            for name, array in env.game.save().items()
-        },
+        # NumPy's format, because torch lacks records and some unsigned integers.
+        "game": torch.frombuffer(bytearray(state_bytes(env.game.save())), dtype=torch.uint8),
         "opponent_policy": env.opponent_policy.save(),
         "matches": [match.match_id for match in env.assignments if match is not None],
         "steps": torch.from_numpy(env.steps_N.copy()),
@@ -357,14 +359,14 @@ def load_environment_state(
     """Restores the matches in progress from the result of `environment_state`.
 
     `assignments` has the new lease of each match, in the order of the saved matches.
+
+    Raises:
+        DataCorrupt: the matches can't continue.
+        VersionMismatch: the matches were played under other rules, options or another time limit.
     """
-    saved = {name: tensor.numpy() for name, tensor in values["game"].items()}
-    env.game.load(
-        {
-            name: saved[name].view(array.dtype).reshape(array.shape).copy()
-            for name, array in env.game.save().items()
-        }
-    )
+    game = values["game"]
+    is_older = isinstance(game, dict)
+    env.game.load(_of_format_3(game, env.game) if is_older else state_of(game.numpy().tobytes()))
     env.opponent_policy.load_state(values["opponent_policy"])
     env.assignments = list(assignments)
     env.seat_N = np.array([assignment.learner_seat for assignment in assignments], np.int64)
@@ -375,6 +377,19 @@ def load_environment_state(
         if "decisions" in values:  # older checkpoints lack them
             array[:] = values["decisions"][name].numpy()
     env.learner_step, env.frames_played = values["learner_step"], values["frames_played"]
+
+
+def _of_format_3(saved: Values, game: BatchedGame) -> dict[str, NDArray[Any]]:
+    """Returns a game's saved arrays. Format 3 has only their bytes, so a fresh game provides types
+    and shapes. The length of an array with one dimension may differ from match to match.
+    """
+    try:
+        return {
+            name: saved[name].numpy().view(one.dtype).reshape(one.shape if one.ndim > 1 else -1)
+            for name, one in game.save().items()
+        }
+    except (KeyError, ValueError) as error:
+        raise DataCorrupt("the checkpoint is of another number of matches or is damaged") from error
 
 
 def load_weights_and_counters(model: LeaguePPO, algorithm: Values, frames: int) -> None:

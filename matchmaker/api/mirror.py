@@ -51,7 +51,7 @@ class Mirror:
             if time.monotonic() >= self._replays_at:
                 self._copy_replays()
                 self._replays_at = time.monotonic() + REPLAY_SECONDS
-        except Unavailable as error:
+        except (NotFound, Unavailable) as error:  # NotFound: there is no bucket any more
             self._remind(f"{error}; it is tried again, and the run's folder keeps everything")
 
     def _copy_blobs(self) -> None:
@@ -89,10 +89,15 @@ class Mirror:
             match[1] for name in self._store.names(REPLAYS) if (match := _REPLAY.fullmatch(name))
         }
         for name in sorted(found - self._replays):
-            if not (folder / name).exists():
-                folder.mkdir(exist_ok=True)
+            if (folder / name).exists():
+                continue
+            try:
                 content = self._store.get(f"{REPLAYS}/{name}", MOST_REPLAY_BYTES)
-                write_whole(folder / name, content)
+            except (NotFound, DataCorrupt) as error:  # just removed, or too large
+                _log.warning("a replay is not copied: %s", error)
+                continue
+            folder.mkdir(exist_ok=True)
+            write_whole(folder / name, content)
         for name in self._replays - found:
             (folder / name).unlink(missing_ok=True)
         self._replays = found

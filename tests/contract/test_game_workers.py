@@ -25,9 +25,10 @@ from league.errors import ConfigError, Unavailable
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
 from league.games.settings import LOCAL
-from league.games.workers import links
+from league.games.workers import links, server
 from league.games.workers.game import WorkerGame, make_spread
-from league.games.workers.serving import WorkerServer, serve
+from league.games.workers.server import WorkerServer
+from league.games.workers.serving import serve
 from league.security.credentials import Credentials
 from league.security.settings import SecuritySettings
 
@@ -37,7 +38,7 @@ class WorkerThread:
 
     def __init__(self, command: list[str], rows: range, **options: Any) -> None:
         self.connection, theirs = multiprocessing.Pipe()
-        self.popen = SimpleNamespace(pid=os.getpid(), kill=lambda: None)
+        self.popen = SimpleNamespace(pid=os.getpid(), kill=lambda: None, poll=lambda: None)
         game = json.loads(command[-1])
 
         def make(matches: int) -> BatchedGame:
@@ -100,9 +101,15 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, .
         yield one.address, other.address
 
 
-def served(folder: Any, game: str = "leduc", port: int = 0, **security: Any) -> WorkerServer:
+def served(
+    folder: Any,
+    game: str = "leduc",
+    port: int = 0,
+    options: dict[str, Any] | None = None,
+    **security: Any,
+) -> WorkerServer:
     return WorkerServer(
-        lambda matches: make_batched(game, matches),
+        json.dumps({"name": game, **(options or {})}),
         port,
         security=SecuritySettings(**security),
         folder=folder if isinstance(folder, Path) else folder.mktemp("worker"),
@@ -110,6 +117,7 @@ def served(folder: Any, game: str = "leduc", port: int = 0, **security: Any) -> 
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("threads")
 class TestServed(ChoiceContract):
     """Leduc on workers that are reached by gRPC."""
 
@@ -210,6 +218,7 @@ def is_zombie(pid: int) -> bool:
         return True
 
 
+@pytest.mark.usefixtures("threads")
 def test_a_server_that_is_stopped_costs_its_matches_and_comes_back(tmp_path: Path) -> None:
     with served(tmp_path, "matrix:rps") as other:
         first = served(tmp_path, "matrix:rps")
@@ -226,24 +235,43 @@ def test_a_server_that_is_stopped_costs_its_matches_and_comes_back(tmp_path: Pat
                 assert not stepped(game).failures
 
 
+@pytest.mark.usefixtures("threads")
 def test_a_worker_with_another_game_is_refused(tmp_path: Path) -> None:
     with (
-        served(tmp_path, "kuhn") as server,
-        closing(spread("leduc", 2, 0, (server.address,))) as game,
+        served(tmp_path, "kuhn") as running,
+        closing(spread("leduc", 2, 0, (running.address,))) as game,
         pytest.raises(ConfigError, match="kuhn"),
     ):
         begun(game)
 
 
+@pytest.mark.usefixtures("threads")
 def test_a_worker_wants_the_league_s_token(tmp_path: Path) -> None:
-    with served(tmp_path, tokens=True) as server:
+    with served(tmp_path, tokens=True) as running:
         token = (tmp_path / "tokens" / "worker.token").read_text().strip()
         shown = Credentials(token=token)
-        with closing(spread("leduc", 2, 0, (server.address,), credentials=shown)) as game:
+        with closing(spread("leduc", 2, 0, (running.address,), credentials=shown)) as game:
             assert not stepped(begun(game)).failures
         read = Credentials(token=(tmp_path / "tokens" / "read.token").read_text().strip())
         for wrong in (Credentials(), read):
-            with closing(spread("leduc", 2, 0, (server.address,), credentials=wrong)) as game:
+            with closing(spread("leduc", 2, 0, (running.address,), credentials=wrong)) as game:
                 game.host.wait_seconds = 1.0
                 with pytest.raises(Unavailable):
                     begun(game)
+
+
+@pytest.mark.long
+def test_a_hanging_game_is_ended_with_its_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_STREAMS", 1)
+    name, told = "python:hanging_game:make", tmp_path / "told"
+    with served(tmp_path, name, options={"told": str(told)}) as running:
+        for _ in range(2):
+            with closing(begun(spread(name, 2, 0, (running.address,), told=str(told)))) as game:
+                with monkeypatch.context() as patch:
+                    patch.setattr(links, "ANSWER_SECONDS", 1.0)
+                    wait_for(lambda game=game: stepped(game) and told.exists())
+                pid = int(told.read_text())
+                wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists() or is_zombie(pid))
+                told.unlink()

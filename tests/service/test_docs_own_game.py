@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import sqlite3
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from game_run import SNAPSHOT, make_game_run
+from game_servers import started
 
 from league.cli.main import main
 from league.games import registry
@@ -41,8 +44,8 @@ FILES = {
 }
 SCRIPTS = [block for block in BLOCKS if block.mark == "run" and block.kind == "python"]
 LINES = [line for block in BLOCKS if block.kind == "sh" for line in block.code.splitlines()]
-TRAININGS = [line for line in LINES if line.startswith("bin/start-league")][:4]
-"""Those after them want a simulator that is slow, and other machines."""
+TRAININGS = [line for line in LINES if line.startswith("bin/start-league")][1:4]
+"""The first names no environment. Those after them want a slow simulator, and other machines."""
 
 
 @pytest.fixture
@@ -76,11 +79,13 @@ def test_every_block_is_of_a_kind_that_is_run_here() -> None:
     assert kinds == {"file python", "run python", "run console", " sh", "entry point toml"}
     known = (
         "bin/start-league ",
-        "KUMITE_TOKEN_FILE=bob.token bin/league serve-game ",
+        "bin/league certs ",
+        "bin/league tokens make ",
+        "KUMITE_TOKEN_FILE=worker.token bin/league serve-game ",
         "PYTHONPATH=tests/contract:. .venv/bin/python -m pytest ",
     )
     assert all(line.startswith(known) for line in LINES)
-    assert (len(FILES), len(SCRIPTS), len(LINES)) == (4, 2, 8)
+    assert (len(FILES), len(SCRIPTS), len(LINES)) == (4, 2, 10)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=["pettingzoo", "register"])
@@ -160,6 +165,45 @@ def test_an_entry_point_names_a_game_in_every_process(folder: Path) -> None:
             "from league.games.registry import game_spec; print(game_spec('sticks').action_names)"
         )
         assert "three" in run(sys.executable, "-c", found)
+
+
+HOSTS = ("127.0.0.2", "127.0.0.3")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_league_trains_on_game_workers_of_other_machines(folder: Path) -> None:
+    """The commands of the page. A folder stands for the machines cpu-1.lan and cpu-2.lan."""
+    lines = [line for line in LINES if "runs/slow" in line or "cpu-1" in line or "serve-" in line]
+    text = "\n".join(lines).replace("my_simulator", "quick_sticks")
+    certs, tokens, serve, train = text.splitlines()
+    for number, host in enumerate(HOSTS, 1):
+        certs = certs.replace(f"cpu-{number}.lan", host)
+    for command in (certs, tokens):
+        run(sys.executable, "-m", "league", *shlex.split(command)[1:])
+    other = folder / "other"
+    (other / "certs").mkdir(parents=True)
+    for name in ("ca.pem", "server.pem", "server.key"):
+        shutil.copy(folder / "certs" / name, other / "certs")
+    shutil.copy(folder / "runs" / "slow" / "tokens" / "worker.token", other)
+    shutil.copy(folder / "quick_sticks.py", other)
+    variable, _, *words = shlex.split(serve)
+    with ExitStack() as workers:
+        for number, host in enumerate(HOSTS, 1):
+            own = [word.replace("0.0.0.0", host).replace("50060", "PORT") for word in words]
+            command = ["env", "-C", str(other), variable, sys.executable, "-m", "league", *own]
+            _, port = workers.enter_context(started(command))
+            train = train.replace(f"cpu-{number}.lan:50060", f"{host}:{port}")
+        quick = "--headless --cpu --steps 2000 --set learner.snapshot_interval=1000"
+        words = [*shlex.split(train)[1:], *quick.split()]
+        printed = run(sys.executable, "-m", "league.cluster.main", *words)
+    assert "Leaderboard" in printed
+    with closing(sqlite3.connect(folder / "runs" / "slow" / "league.db")) as log:
+        ((played, failed),) = log.execute("SELECT count(*), sum(failed) FROM results").fetchall()
+    assert played > 100
+    assert failed == 0
+    learner = (folder / "runs" / "slow" / "logs" / "learner-main.log").read_text()
+    assert "game worker" not in learner, "each worker was there from the start"
 
 
 @pytest.mark.slow

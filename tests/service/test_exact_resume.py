@@ -108,7 +108,18 @@ second = { snapshots = 3.0, reference = 2.0, self = 2.0, random = 1.0 }
 )
 """Poker, masked choices; references in the rewards, with memories of both seats."""
 
-GAMES = {"keys": ("laptop", KEYS), "choices": ("board", CHOICES)}
+WORKERS = CHOICES.replace('name = "leduc"', 'name = "leduc"\nworkers = 2')
+"""The same in worker processes, which save their matches."""
+
+HOSTED = CHOICES.replace("leduc", "pettingzoo:small_environments:Nim")
+"""An environment in worker processes, whose matches are played again from their actions."""
+
+GAMES = {
+    "keys": ("laptop", KEYS),
+    "choices": ("board", CHOICES),
+    "workers": ("board", WORKERS),
+    "hosted": ("board", HOSTED),
+}
 
 
 @dataclass
@@ -279,6 +290,8 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(600 + 60 * KILLS)]
     [
         ("keys", (("in a checkpoint's file", 3), ("in an update", 22)), *FEW),
         pytest.param("choices", (("after a reference", 2), ("in a rollout", 37)), *FEW, marks=LONG),
+        pytest.param("workers", (("in a rollout", 37),), *FEW, marks=LONG),
+        pytest.param("hosted", (("in a rollout", 37),), *FEW, marks=LONG),
         pytest.param("keys", random_kills(KILLS, 1), *MANY, marks=SLOW),
         pytest.param("choices", random_kills(KILLS, 2), *MANY, marks=SLOW),
     ],
@@ -291,6 +304,7 @@ def test_a_run_that_is_killed_again_and_again_equals_one_that_was_not(
     steps: int,
     context: str,
 ) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "contract")  # the hosted game
     with league(tmp_path / "whole", game, RecordedDraws({}), monkeypatch) as whole:
         assert whole.live(*NEVER, steps, context) == 0, whole.log.read_text()
         expected = outcome(whole)

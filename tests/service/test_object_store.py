@@ -15,6 +15,7 @@ from remote_league import weights
 from small_league import live, snapshot
 from waiting import wait_for
 
+from evaluator.clean.uploads import ReplayUploads
 from league.cli.main import main
 from league.contest.joining import join
 from league.errors import ConfigError, NotFound
@@ -146,6 +147,39 @@ def test_replays_come_and_go_with_the_store(
     assert (folder / "ab12.replay").read_bytes() == b"a match"
     store.delete("replays/ab12.replay")
     wait_for(lambda: list(folder.iterdir()) == [])
+
+
+def test_a_replay_that_is_too_large_or_gone_costs_no_other(
+    server: MatchmakerServer, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matchmaker.api.mirror.REPLAY_SECONDS", 0.0)
+    monkeypatch.setattr("matchmaker.api.mirror.MOST_REPLAY_BYTES", 10)
+    names, folder = store.names, tmp_path / "league" / "replays"
+    with monkeypatch.context() as patch:  # listed, and removed before it is read
+        patch.setattr(store, "names", lambda folder: [*names(folder), "replays/a.replay"])
+        store.create("replays/b.replay", b"eleven bytes")
+        store.create("replays/c.replay", b"a match")
+        wait_for(lambda: (folder / "c.replay").is_file())
+    store.create("replays/d.replay", b"another")
+    wait_for(lambda: (folder / "d.replay").is_file())
+    assert {path.name for path in folder.iterdir()} == {"c.replay", "d.replay"}
+
+
+def test_an_evaluator_removes_only_the_replays_that_it_has_uploaded(
+    store: Store, tmp_path: Path
+) -> None:
+    uploads = ReplayUploads(tmp_path, store)
+    store.claim("a league")
+    for name in ("theirs", "later"):
+        store.create(f"replays/{name}.replay", b"a match")
+        (tmp_path / f"{name}.replay").write_bytes(b"a match")  # as the matchmaker copies it
+        (tmp_path / f"own-{name}.replay").write_bytes(b"a match")
+        uploads.look()
+    assert len(store.names("replays")) == 4
+    for path in tmp_path.iterdir():
+        path.unlink()
+    uploads.look()
+    assert store.names("replays") == ["replays/later.replay", "replays/theirs.replay"]
 
 
 def test_an_outage_keeps_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

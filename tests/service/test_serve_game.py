@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from contextlib import closing
+from pathlib import Path
 
+import hanging_game
 import numpy as np
 import pytest
 from game_servers import started
+from waiting import wait_for
 
 from league.errors import Unavailable
 from league.games.workers.game import WorkerGame, make_spread
@@ -44,3 +48,29 @@ def test_a_served_game_is_played_by_those_with_the_token(monkeypatch: pytest.Mon
                 game.reset(np.arange(3, dtype=np.uint64))
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 0
+
+
+@pytest.mark.long
+def test_sigterm_ends_it_while_a_game_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUMITE_PATH", str(Path(hanging_game.__file__).parent))
+    name, told = "python:hanging_game:make", tmp_path / "told"
+    words = ["--game", name, "--set", f"game.options.told={told}", "--port", "PORT"]
+    with started([*COMMAND[:4], *words]) as (process, port):
+        game = make_spread(
+            name,
+            2,
+            workers=(f"127.0.0.1:{port}",),
+            credentials=Credentials(),
+            max_frames=None,
+            options={"told": str(told)},
+        )
+        game.reset(np.arange(2, dtype=np.uint64))
+        playing = threading.Thread(target=game.step, args=(game.idle_actions(),))
+        playing.start()
+        wait_for(told.exists)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        playing.join()
+        assert sorted(game.failures) == [0, 1]

@@ -12,6 +12,7 @@ from waiting import wait_for
 from league.errors import Unavailable
 from league.runs.store import Store
 from learner.train import stored_checkpoints
+from learner.train.checkpoint import FORMAT
 from learner.train.stored_checkpoints import StoredCheckpoints
 
 PLACE = "learner-main/checkpoints"
@@ -46,11 +47,11 @@ def test_another_machine_continues_from_the_newest(machine: Machine, store: Stor
     write(machine("a"), 10, 20, 30, 40, 50)
     assert steps_in(store) == [30, 40, 50], "older ones are removed there too"
     other = machine("b")
-    assert other.read_newest() == {"format": 3, "step": 50}
+    assert other.read_newest() == {"format": FORMAT, "step": 50}
     assert [path.name for path in other.files()] == ["step_000000000050.pt"]
     write(other, 60)
     back = machine("a")
-    assert back.read_newest() == {"format": 3, "step": 60}, "its own are older"
+    assert back.read_newest() == {"format": FORMAT, "step": 60}, "its own are older"
 
 
 def test_a_damaged_object_falls_back_to_the_one_before(
@@ -59,17 +60,17 @@ def test_a_damaged_object_falls_back_to_the_one_before(
     write(machine("a"), 10, 20)
     (newest,) = (tmp_path / "store" / PLACE).glob("step_000000000020.*")
     newest.write_bytes(newest.read_bytes()[:-1] + b"!")
-    assert machine("b").read_newest() == {"format": 3, "step": 10}
+    assert machine("b").read_newest() == {"format": FORMAT, "step": 10}
 
 
 def test_checkpoints_that_do_not_fit_leave_the_store(machine: Machine, store: Store) -> None:
     write(machine("a"), 10, 20, 30)
     other = machine("b")
-    assert other.read_newest(lambda values: values["step"] < 20) == {"format": 3, "step": 10}
+    assert other.read_newest(lambda values: values["step"] < 20) == {"format": FORMAT, "step": 10}
     assert steps_in(store) == [10, 20, 30], "they stay until there is one that fits"
     write(other, 15)
     assert steps_in(store) == [10, 15]
-    assert machine("c").read_newest() == {"format": 3, "step": 15}
+    assert machine("c").read_newest() == {"format": FORMAT, "step": 15}
 
 
 def test_a_step_that_is_reached_again_replaces_the_first(machine: Machine, store: Store) -> None:
@@ -78,14 +79,14 @@ def test_a_step_that_is_reached_again_replaces_the_first(machine: Machine, store
     again.write(10, {"step": 10, "again": True})
     again.close()
     assert steps_in(store) == [10]
-    assert machine("c").read_newest() == {"format": 3, "step": 10, "again": True}
+    assert machine("c").read_newest() == {"format": FORMAT, "step": 10, "again": True}
 
 
 def test_names_of_strangers_are_no_checkpoints(machine: Machine, store: Store) -> None:
     write(machine("a"), 10)
     for name in ("notes.txt", "step_000000000099.pt", "deeper/step_000000000099.pt"):
         store.create(f"{PLACE}/{name}", b"x")
-    assert machine("b").read_newest() == {"format": 3, "step": 10}
+    assert machine("b").read_newest() == {"format": FORMAT, "step": 10}
 
 
 def test_a_generation_that_is_cleared_leaves_nothing(machine: Machine, store: Store) -> None:

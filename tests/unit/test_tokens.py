@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import stat
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from league.errors import (
 )
 from league.security import credentials
 from league.security.roles import LEAST, AccessRole, check_role, least_role
-from league.security.settings import SecuritySettings, joined, reached_at
+from league.security.settings import SecuritySettings, joined, named, reached_at
 from league.security.tokens import LOOK_SECONDS, TokenBook, TokenFile
 from league.v1 import evaluator_pb2, exploiters_pb2, matchmaker_pb2, player_pb2, workers_pb2
 
@@ -225,4 +226,6 @@ def test_loopback_is_open_by_default() -> None:
         assert SecuritySettings(host=host).checked_host() == host
     assert joined(reached_at("::"), 5) == "[::1]:5"
     assert joined(reached_at("0.0.0.0"), 5) == "127.0.0.1:5"
+    assert named("0.0.0.0") == named("::") == socket.gethostname()
+    assert named("10.0.0.7") == "10.0.0.7"
     assert joined("10.0.0.5", 5) == "10.0.0.5:5"

@@ -25,8 +25,8 @@ from league.v1.workers_pb2_grpc import WorkerServiceStub
 
 ANSWER_SECONDS = 120.0
 """Longest time for a worker to answer a request. After this time the learner gives it up."""
-OPEN_SECONDS = 30.0
-"""Longest time for a worker on another machine to make its matches."""
+OPEN_SECONDS = 120.0
+"""Longest time for a worker on another machine to start a process and make its matches."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds before a lost worker is started or called again. The pause doubles each time, until the
 worker answers a request.
@@ -34,6 +34,20 @@ worker answers a request.
 SILENT_SECONDS = 5.0
 """After this many seconds without a request, an empty request keeps a stream open."""
 LONGEST_TEXT = 500
+
+
+def worker_process(game: str) -> Process:
+    """Starts a process that plays matches. It dies with this process.
+
+    Args:
+        game: the arguments of `make_batched`, as JSON.
+    """
+    return Process(
+        [sys.executable, "-P", "-m", "league.games.workers.serving", str(os.getpid()), game],
+        range(0),
+        env=inherited(users_path()),
+        stdout=2,  # games may print, so keep them off our standard output
+    )
 
 
 class Link(ABC):
@@ -151,13 +165,7 @@ class LocalLink(Link):
 
     def _opened(self) -> pb.WorkResponse | None:
         if self._process is None:
-            module = "league.games.workers.serving"
-            self._process = Process(
-                [sys.executable, "-P", "-m", module, str(os.getpid()), self._game],
-                range(self.matches),
-                env=inherited(users_path()),
-                stdout=2,  # games may print, so keep them off our standard output
-            )
+            self._process = worker_process(self._game)
             self._give_up_at = time.monotonic() + START_SECONDS
             self.send(pb.WorkRequest(work=pb.WORK_OPEN, number=self.matches))
         if not self._process.connection.poll():

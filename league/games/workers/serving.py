@@ -1,22 +1,15 @@
-"""Plays matches for learners: answers the requests of `workers.proto`.
-
-    python -m league.games.workers.serving PARENT_PID GAME CONNECTION
-
-runs a worker process for a learner on this machine. `WorkerServer` serves learners by gRPC.
+"""Plays a learner's matches: answers the requests of `workers.proto` in a worker process, which
+`python -m league.games.workers.serving PARENT_PID GAME CONNECTION` runs.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,16 +27,11 @@ from league.games.workers.records import (
     state_of,
     step_type,
 )
-from league.security.settings import SecuritySettings, joined
 from league.service.die_with_parent import tie_to
 from league.v1 import workers_pb2 as pb
 
 MOST_MATCHES = 4096
 """Largest number of matches of a stream."""
-MOST_BYTES = 256 << 20
-"""Size of the largest request, which carries saved matches."""
-MOST_STREAMS = 32
-"""Largest number of streams that play at the same time."""
 LONGEST_REASON = 500
 Make = Callable[[int], BatchedGame]
 """Makes a number of matches."""
@@ -58,24 +46,21 @@ class Session:
     def __init__(self, make: Make) -> None:
         self._make = make
         self._game: BatchedGame | None = None
-        self._lock = threading.Lock()  # a learner may disconnect while its matches are played
 
     def respond(self, request: pb.WorkRequest) -> pb.WorkResponse:
         """Returns the response to a request."""
-        with self._lock:
-            try:
-                return self._response(request)
-            except LeagueError as error:
-                return pb.WorkResponse(error=str(error))
-            except Exception as error:  # whatever a game may raise
-                text = plain(f"the game raised {type(error).__name__}: {error}")
-                return pb.WorkResponse(error=text[:LONGEST_REASON])
+        try:
+            return self._response(request)
+        except LeagueError as error:
+            return pb.WorkResponse(error=str(error))
+        except Exception as error:  # whatever a game may raise
+            text = plain(f"the game raised {type(error).__name__}: {error}")
+            return pb.WorkResponse(error=text[:LONGEST_REASON])
 
     def close(self) -> None:
         """Ends all matches."""
-        with self._lock:
-            if self._game is not None:
-                self._game.close()
+        if self._game is not None:
+            self._game.close()
 
     def _response(self, request: pb.WorkRequest) -> pb.WorkResponse:
         if request.work == pb.WORK_UNSPECIFIED:
@@ -140,62 +125,8 @@ def _records(content: bytes, kind: np.dtype[np.void], game: BatchedGame) -> NDAr
     return np.frombuffer(content, kind)
 
 
-class WorkerServicer:
-    """Plays each stream in a separate session."""
-
-    def __init__(self, make: Make) -> None:
-        self._make = make
-        self._threads = ThreadPoolExecutor(MOST_STREAMS, "game-worker")
-
-    async def Play(
-        self, requests: AsyncIterator[pb.WorkRequest], context: Any
-    ) -> AsyncIterator[pb.WorkResponse]:
-        session, loop = Session(self._make), asyncio.get_running_loop()
-        try:
-            async for request in requests:
-                yield await loop.run_in_executor(self._threads, session.respond, request)
-        finally:
-            self._threads.submit(session.close)
-
-
-class WorkerServer:
-    """Serves matches while the context is open.
-
-    Args:
-        make: makes matches of the game.
-        port: the port, or 0 for any free port.
-        security: the address to listen on, and who may call.
-        folder: the folder of the tokens, if the settings ask for tokens.
-
-    Raises:
-        ConfigError: the certificates can't be used, or other machines can reach the server and
-            every caller would be accepted.
-        Refused: the port is taken.
-    """
-
-    def __init__(self, make: Make, port: int, *, security: SecuritySettings, folder: Path) -> None:
-        from league.service.server import GrpcServer
-        from league.v1.workers_pb2_grpc import add_WorkerServiceServicer_to_server
-
-        name = pb.DESCRIPTOR.services_by_name["WorkerService"].full_name
-        self._server = GrpcServer(
-            "the game worker", (name,), threads=1, most_bytes=MOST_BYTES, security=security,
-            run_dir=folder,
-        )  # fmt: skip
-        self._server.add(add_WorkerServiceServicer_to_server, WorkerServicer(make))
-        self.port = self._server.listen(port)
-        self.address = joined(security.host, self.port)
-
-    def __enter__(self) -> WorkerServer:
-        self._server.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.stop()
-
-
 def serve(make: Make, requests: Connection) -> None:
-    """Answers a learner's requests until it closes the connection, or until an error."""
+    """Answers requests until the connection is closed, or until an error."""
     session = Session(make)
     try:
         while True:
@@ -210,10 +141,10 @@ def serve(make: Make, requests: Connection) -> None:
 
 
 def main(parent: str, game: str, connection: str) -> None:
-    """Runs a worker process. It ignores SIGINT and SIGTERM, because the learner handles them.
+    """Runs a worker process. It ignores SIGINT and SIGTERM, because its parent handles them.
 
     Args:
-        parent: process id of the learner.
+        parent: process id of the learner, or of the server that plays for it.
         game: JSON of the arguments of `make_batched`.
         connection: file descriptor of the connection.
     """
