@@ -339,6 +339,8 @@ class RayChild:
             elif any(code is None for code in codes):
                 self._wake.wait(_POLL_SECONDS)
                 self._wake.clear()
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._ray.get([actor.clean.remote() for actor in actors], timeout=_KILL_SECONDS)
         failed = [code for code in codes if code]
         first = [code for code in failed if code not in (_RANK_GONE, -int(signal.SIGKILL))]
         return (first or failed or [0])[0] or 0

@@ -105,3 +105,27 @@ def test_a_node_that_sees_the_run_s_folder_again_runs_learners_again(
     wait_for(lambda: child.pid)
     child.kill()
     wait_for(lambda: child.poll() is not None)
+
+
+@inside
+def test_a_node_keeps_no_keys_when_a_process_has_ended(shared: RayEngine, tmp_path: Path) -> None:
+    from league.cluster.remote import RayEngine
+
+    unseen, certs = tmp_path / "run.json", tmp_path / "certs"
+    unseen.touch()
+    certs.mkdir()
+    (certs / "client.key").write_text("secret")
+    engine = RayEngine(shared.cluster, [unseen], Credentials(tls=certs), print)
+    unseen.unlink()
+    child = engine(spec_of("import sys; print(sys.argv[-1], flush=True);" + SLEEPS, tmp_path))
+    words = wait_for(lambda: "here" in (said := log_of(tmp_path).split()) and said)
+    folder = Path(words[-2])
+    assert (folder / "client.key").read_text() == "secret"
+    child.kill()
+    wait_for(lambda: child.poll() is not None)
+    assert not folder.parent.exists()
+
+
+def log_of(folder: Path) -> str:
+    log = folder / "worker.log"
+    return log.read_text() if log.exists() else ""
