@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from league.cluster.engine import Child, LocalChild, Place, ProcessSpec
+from league.cluster.engine import RENDEZVOUS, Child, LocalChild, Place, ProcessSpec
 from league.cluster.ray import Actor, Cluster, Sight, first_line
 from league.cluster.runner import Folders
 from league.errors import ConfigError, LeagueError, suppress_full
@@ -316,7 +316,7 @@ class RayChild:
             environment[STORE] = engine.store
         if len(sights) > 1:
             environment |= {"WORLD_SIZE": str(len(sights)), "RANK": str(rank), "LOCAL_RANK": "0"}
-            environment |= {"MASTER_ADDR": leader.address, "MASTER_PORT": str(leader.port)}
+            environment[RENDEZVOUS] = f"tcp://{leader.address}:{leader.port}"
         command = self._spec.command if sight.sees else self._place.command
         certificates = {} if sight.sees else engine.certificates
         return replace(self._spec, command=command), environment, certificates, sight.address

@@ -19,13 +19,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from league.cluster.engine import RENDEZVOUS
 from league.errors import LeagueError, RankGone
 from league.service.die_with_parent import tie_to
 from learner.distributed.shared_sum import SharedSum
 from learner.distributed.watch import ERROR_FILE, RANK_GONE, SIGNALS, WATCHED
 
-RENDEZVOUS = "KUMITE_RENDEZVOUS"
-"""Environment variable with the URL where the ranks meet. Default: `env://`, as in torchrun."""
 _ERROR_FILE = "KUMITE_ERROR_FILE"
 
 
