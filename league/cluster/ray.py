@@ -85,7 +85,8 @@ class Actor(Runner):
         return Sight(node, address, free_port(address), folders.are_here())
 
 
-def _call(work: Callable[[T], R], item: T) -> R:
+def _call(work: Callable[[T], R], item: T, environment: Mapping[str, str]) -> R:
+    os.environ.update(environment)
     return work(item)
 
 
@@ -268,6 +269,7 @@ class Cluster:
     ) -> Iterator[tuple[int, R]]:
         """Calls a function for each item, each call on `cpus` cores of some node.
 
+        A call sees no GPU, because Ray reserves none for it, and all calls would use the first.
         Work of a node that dies is done again on another node.
 
         Yields:
@@ -277,7 +279,10 @@ class Cluster:
             LeagueError: the function raised it, or its process was killed.
         """
         call = self.ray.remote(_call).options(num_cpus=cpus)
-        numbers = {call.remote(work, item): number for number, item in enumerate(items)}
+        environment = {"CUDA_VISIBLE_DEVICES": ""}
+        numbers = {
+            call.remote(work, item, environment): number for number, item in enumerate(items)
+        }
         try:
             while numbers:
                 (reply, *_), _ = self.ray.wait(list(numbers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -105,6 +106,11 @@ def test_a_node_that_sees_the_run_s_folder_again_runs_learners_again(
     wait_for(lambda: child.pid)
     child.kill()
     wait_for(lambda: child.poll() is not None)
+
+
+@inside
+def test_a_call_sees_no_gpu(shared: RayEngine) -> None:
+    assert dict(shared.cluster.map(os.getenv, ["CUDA_VISIBLE_DEVICES"])) == {0: ""}
 
 
 @inside
