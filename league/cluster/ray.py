@@ -17,6 +17,7 @@ from league.cluster.runner import Folders, Runner, free_port
 from league.cluster.settings import ClusterSettings, labels_of
 from league.cluster.topology import Spread
 from league.errors import ConfigError, InvalidInput, LeagueError, Unavailable
+from league.games.registry import PATH
 from league.runs.files import write_whole
 from league.settings.device_flags import cores
 
@@ -269,8 +270,9 @@ class Cluster:
     ) -> Iterator[tuple[int, R]]:
         """Calls a function for each item, each call on `cpus` cores of some node.
 
-        A call sees no GPU, because Ray reserves none for it, and all calls would use the first.
-        Work of a node that dies is done again on another node.
+        A call sees no GPU, because Ray reserves none for it, and all calls would use the first. It
+        finds modules where the caller does (`KUMITE_PATH`). Work of a node that dies is done again
+        on another node.
 
         Yields:
             The number of an item and the result, as soon as there is a result.
@@ -279,7 +281,7 @@ class Cluster:
             LeagueError: the function raised it, or its process was killed.
         """
         call = self.ray.remote(_call).options(num_cpus=cpus)
-        environment = {"CUDA_VISIBLE_DEVICES": ""}
+        environment = {"CUDA_VISIBLE_DEVICES": "", PATH: os.environ.get(PATH, "")}
         numbers = {
             call.remote(work, item, environment): number for number, item in enumerate(items)
         }

@@ -109,8 +109,12 @@ def test_a_node_that_sees_the_run_s_folder_again_runs_learners_again(
 
 
 @inside
-def test_a_call_sees_no_gpu(shared: RayEngine) -> None:
-    assert dict(shared.cluster.map(os.getenv, ["CUDA_VISIBLE_DEVICES"])) == {0: ""}
+def test_a_call_sees_the_caller_s_modules_and_no_gpu(
+    shared: RayEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUMITE_PATH", "/shared/games")
+    names = ["KUMITE_PATH", "CUDA_VISIBLE_DEVICES"]
+    assert dict(shared.cluster.map(os.getenv, names)) == {0: "/shared/games", 1: ""}
 
 
 @inside
