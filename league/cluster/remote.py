@@ -20,7 +20,7 @@ from typing import Any
 from league.cluster.engine import RENDEZVOUS, Child, LocalChild, Place, ProcessSpec
 from league.cluster.ray import Actor, Cluster, Sight, first_line
 from league.cluster.runner import Folders
-from league.errors import ConfigError, LeagueError, suppress_full
+from league.errors import ConfigError, LeagueError, RankGone, suppress_full
 from league.games.registry import PATH
 from league.rpc.client import NODE
 from league.security.credentials import CA, CLIENT, TOKEN, Credentials
@@ -39,7 +39,6 @@ _KILL_SECONDS = 2.0
 _START_SECONDS = 60.0
 _PATIENCE_SECONDS = 15.0
 """Time before the user learns that a process waits for a node."""
-_RANK_GONE = 75  # exit code of a rank that failed only because another rank had ended
 _NODE_ID = "ray.io/node-id"
 STORE = "KUMITE_CLUSTER__STORE"
 _HAVE = "and the Ray cluster has none: see `ray status`, and start a node with `ray start`"
@@ -342,7 +341,7 @@ class RayChild:
         with contextlib.suppress(self._ray.exceptions.RayError):
             self._ray.get([actor.clean.remote() for actor in actors], timeout=_KILL_SECONDS)
         failed = [code for code in codes if code]
-        first = [code for code in failed if code not in (_RANK_GONE, -int(signal.SIGKILL))]
+        first = [code for code in failed if code not in (RankGone.exit_code, -int(signal.SIGKILL))]
         return (first or failed or [0])[0] or 0
 
     def _polled(self, actors: Sequence[Any], read: Sequence[int]) -> list[Any]:
