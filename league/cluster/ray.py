@@ -95,7 +95,7 @@ def _sees(folders: Folders) -> bool:
     return folders.are_here()
 
 
-def first_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[-1][:200] if lines else type(error).__name__
 
@@ -154,7 +154,7 @@ class Cluster:
         except (ConnectionError, SystemExit) as error:
             if named or isinstance(error, SystemExit):
                 raise Unavailable(
-                    f"the Ray cluster {named} does not answer ({first_line(error)}): is it up, "
+                    f"the Ray cluster {named} does not answer ({last_line(error)}): is it up, "
                     "and is its token that of ~/.ray/auth_token here?"
                 ) from None
             self._start(quiet)
@@ -248,7 +248,7 @@ class Cluster:
             except Exception as error:
                 raise Unavailable(
                     f"node {node.name} of the Ray cluster can't run Kumite "
-                    f"({first_line(error)}): install the same version of Kumite in the Python "
+                    f"({last_line(error)}): install the same version of Kumite in the Python "
                     "that runs Ray there"
                 ) from None
         return unseen
@@ -293,7 +293,7 @@ class Cluster:
                 except self.ray.exceptions.RayTaskError as error:
                     raise error.cause from None
                 except self.ray.exceptions.RayError as error:
-                    raise LeagueError(f"a training was killed: {first_line(error)}") from None
+                    raise LeagueError(f"a training was killed: {last_line(error)}") from None
         finally:
             for reply in numbers:
                 self.ray.cancel(reply, force=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from league.cluster.engine import RENDEZVOUS, Child, LocalChild, Place, ProcessSpec
-from league.cluster.ray import Actor, Cluster, Sight, first_line
+from league.cluster.ray import Actor, Cluster, Sight, last_line
 from league.cluster.runner import Folders
 from league.errors import ConfigError, LeagueError, RankGone, suppress_full
 from league.games.registry import PATH
@@ -217,7 +217,7 @@ class RayChild:
             code = error.exit_code
         except Exception as error:  # Ray raises many classes while a node dies
             name = self.node or "that should run this process"
-            self._append(f"the node {name} ended or gives no answer: {first_line(error)}\n")
+            self._append(f"the node {name} ended or gives no answer: {last_line(error)}\n")
             if isinstance(error, (errors.ActorUnavailableError, errors.GetTimeoutError)):
                 self._engine.avoid(self._nodes, self._place)
         finally:
