@@ -1,8 +1,9 @@
 """Defines the tree of errors. A message says what is wrong, gives the value, and says what to do.
 
 Programs print only the message and exit with `exit_code`: 2 for wrong input, 3 for a full disk,
-4 for damaged data, 6 for a read-only disk (which a restart does not repair), and 1 for all other
-errors. Services send the gRPC code that `league.rpc.status` lists for the class.
+4 for damaged data, 6 for a read-only disk (which a restart does not repair), 75 for a rank that
+ended because another rank had, and 1 for all other errors. Services send the gRPC code that
+`league.rpc.status` lists for the class.
 """
 
 from __future__ import annotations
@@ -127,7 +128,11 @@ class Closing(Busy):
 
 
 class RankGone(Unavailable):
-    """Says that another process (rank) of this learner has ended, so this rank can't continue."""
+    """Says that another process (rank) of this learner has ended, so this rank can't continue. The
+    exit code tells this rank from the rank that failed.
+    """
+
+    exit_code = 75
 
 
 class DataCorrupt(LeagueError):

@@ -6,6 +6,8 @@ import itertools
 import json
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -39,3 +41,20 @@ def give_ports(run_dir: Path) -> None:
     if not (run_dir / "ports.json").exists():
         ports = {service: free_port() for service in ("matchmaker", "evaluator", "dashboard")}
         (run_dir / "ports.json").write_text(json.dumps(ports))
+
+
+EVERYWHERE = {"0" * 8, "0" * 32}
+"""What `listening` returns for a process that listens on all addresses."""
+
+
+def listening(pid: int) -> Iterator[str]:
+    """The addresses on which a process listens, as Linux writes them."""
+    own = set[str]()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            own.add(os.readlink(link))
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            _, place, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and f"socket:[{inode}]" in own:
+                yield place.partition(":")[0]

@@ -134,14 +134,19 @@ class RayNodes:
         names = {node.pid: name for name, node in self._nodes.items()}
         return names[os.getsid(pid)]
 
+    def send(self, name: str, number: signal.Signals) -> bool:
+        """Sends a signal to all processes of a node. Returns whether there are any."""
+        pids = [pid for pid in _running() if os.getsid(pid) == self._nodes[name].pid]
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return bool(pids)
+
     def kill(self, name: str) -> None:
         """Ends all processes of a node, at once."""
-        node = self._nodes.pop(name)
-        while pids := [pid for pid in _running() if os.getsid(pid) == node.pid]:
-            for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            node.poll()
+        while self.send(name, signal.SIGKILL):
+            self._nodes[name].poll()
+        del self._nodes[name]
 
     def __enter__(self) -> RayNodes:
         return self

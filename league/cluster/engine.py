@@ -25,6 +25,10 @@ from league.settings.base import variables_of_children
 # Two threads on two busy cores made a learner fifty times slower, so each process computes with a
 # single thread. MALLOC_ARENA_MAX avoids glibc's heaps for other threads, which took 18 MB in all.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONUNBUFFERED": "1"}
+RENDEZVOUS = "KUMITE_RENDEZVOUS"
+"""Environment variable with the URL where a learner's ranks meet. Default: `env://`, as in
+torchrun. With tcp://ADDRESS:PORT, rank 0 listens at this address only.
+"""
 
 
 class EngineName(Enum):

@@ -17,6 +17,7 @@ from league.cluster.runner import Folders, Runner, free_port
 from league.cluster.settings import ClusterSettings, labels_of
 from league.cluster.topology import Spread
 from league.errors import ConfigError, InvalidInput, LeagueError, Unavailable
+from league.games.registry import PATH
 from league.runs.files import write_whole
 from league.settings.device_flags import cores
 
@@ -85,7 +86,8 @@ class Actor(Runner):
         return Sight(node, address, free_port(address), folders.are_here())
 
 
-def _call(work: Callable[[T], R], item: T) -> R:
+def _call(work: Callable[[T], R], item: T, environment: Mapping[str, str]) -> R:
+    os.environ.update(environment)
     return work(item)
 
 
@@ -93,7 +95,7 @@ def _sees(folders: Folders) -> bool:
     return folders.are_here()
 
 
-def first_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[-1][:200] if lines else type(error).__name__
 
@@ -152,7 +154,7 @@ class Cluster:
         except (ConnectionError, SystemExit) as error:
             if named or isinstance(error, SystemExit):
                 raise Unavailable(
-                    f"the Ray cluster {named} does not answer ({first_line(error)}): is it up, "
+                    f"the Ray cluster {named} does not answer ({last_line(error)}): is it up, "
                     "and is its token that of ~/.ray/auth_token here?"
                 ) from None
             self._start(quiet)
@@ -246,7 +248,7 @@ class Cluster:
             except Exception as error:
                 raise Unavailable(
                     f"node {node.name} of the Ray cluster can't run Kumite "
-                    f"({first_line(error)}): install the same version of Kumite in the Python "
+                    f"({last_line(error)}): install the same version of Kumite in the Python "
                     "that runs Ray there"
                 ) from None
         return unseen
@@ -268,7 +270,9 @@ class Cluster:
     ) -> Iterator[tuple[int, R]]:
         """Calls a function for each item, each call on `cpus` cores of some node.
 
-        Work of a node that dies is done again on another node.
+        A call sees no GPU, because Ray reserves none for it, and all calls would use the first. It
+        finds modules where the caller does (`KUMITE_PATH`). Work of a node that dies is done again
+        on another node.
 
         Yields:
             The number of an item and the result, as soon as there is a result.
@@ -277,7 +281,10 @@ class Cluster:
             LeagueError: the function raised it, or its process was killed.
         """
         call = self.ray.remote(_call).options(num_cpus=cpus)
-        numbers = {call.remote(work, item): number for number, item in enumerate(items)}
+        environment = {"CUDA_VISIBLE_DEVICES": "", PATH: os.environ.get(PATH, "")}
+        numbers = {
+            call.remote(work, item, environment): number for number, item in enumerate(items)
+        }
         try:
             while numbers:
                 (reply, *_), _ = self.ray.wait(list(numbers))
@@ -286,7 +293,7 @@ class Cluster:
                 except self.ray.exceptions.RayTaskError as error:
                     raise error.cause from None
                 except self.ray.exceptions.RayError as error:
-                    raise LeagueError(f"a training was killed: {first_line(error)}") from None
+                    raise LeagueError(f"a training was killed: {last_line(error)}") from None
         finally:
             for reply in numbers:
                 self.ray.cancel(reply, force=True)

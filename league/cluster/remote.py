@@ -17,10 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from league.cluster.engine import Child, LocalChild, Place, ProcessSpec
-from league.cluster.ray import Actor, Cluster, Sight, first_line
+from league.cluster.engine import RENDEZVOUS, Child, LocalChild, Place, ProcessSpec
+from league.cluster.ray import Actor, Cluster, Sight, last_line
 from league.cluster.runner import Folders
-from league.errors import ConfigError, LeagueError, suppress_full
+from league.errors import ConfigError, LeagueError, RankGone, suppress_full
 from league.games.registry import PATH
 from league.rpc.client import NODE
 from league.security.credentials import CA, CLIENT, TOKEN, Credentials
@@ -31,12 +31,14 @@ _SILENT_SECONDS = 10.0
 """An actor that gives no answer for this time counts as dead."""
 _LOST_SECONDS = 3.0
 """An actor whose connection is lost counts as dead after this time."""
-_AVOIDED_SECONDS = 60.0
+_CLOSED_SECONDS = 60.0
+"""Time for which nothing starts on a node that was silent or can't run a process. Ray needs less
+time to notice that a node is dead.
+"""
 _KILL_SECONDS = 2.0
 _START_SECONDS = 60.0
 _PATIENCE_SECONDS = 15.0
 """Time before the user learns that a process waits for a node."""
-_RANK_GONE = 75  # exit code of a rank that failed only because another rank had ended
 _NODE_ID = "ray.io/node-id"
 STORE = "KUMITE_CLUSTER__STORE"
 _HAVE = "and the Ray cluster has none: see `ray status`, and start a node with `ray start`"
@@ -71,8 +73,8 @@ class RayEngine:
         tls = [credentials.tls / name for name in names] if credentials.tls else []
         self.certificates = {file.name: file.read_bytes() for file in tls if file.exists()}
         self._keepers = dict[str, str]()
-        self._refused = {False: set[str](), True: set[str]()}  # by whether a process has steps
-        self._avoided = dict[str, float]()
+        # until when a node takes no process, by the node and by whether the process has steps
+        self._closed = dict[tuple[str, bool], float]()
         self._is_local = False
         own = [node.name for node in cluster.nodes() if node.id == cluster.node]
         self._own = {NODE: own[0]} if own else {}
@@ -121,27 +123,39 @@ class RayEngine:
                 self._keepers[spec.name] = suited[0].name
 
     def selector(self, place: Place) -> dict[str, str]:
-        """Returns Ray's label selector for the nodes that may run a process."""
-        avoided = {node for node, until in self._avoided.items() if until > time.monotonic()}
-        avoided |= self._refused[place.has_steps]
-        others = {_NODE_ID: f"!in({','.join(sorted(avoided))})"} if avoided else {}
+        """Returns Ray's label selector for the nodes that may run a process now."""
+        closed = self._closed_to(place)
+        others = {_NODE_ID: f"!in({','.join(sorted(closed))})"} if closed else {}
         return {**place.labels, **others}
 
-    def avoid(self, nodes: Sequence[str]) -> None:
-        """Starts nothing on these nodes until Ray has had time to notice that they are dead."""
-        self._avoided |= dict.fromkeys(nodes, time.monotonic() + _AVOIDED_SECONDS)
+    def avoid(self, nodes: Sequence[str], place: Place) -> None:
+        """Starts no such process on these silent nodes for a while, if another node suits it."""
+        taken = {*nodes, *self._closed_to(place)}
+        if any(node.suits(place) and node.id not in taken for node in self.cluster.nodes()):
+            self._close(nodes, place)
+
+    def _closed_to(self, place: Place) -> set[str]:
+        now = time.monotonic()
+        return {
+            node
+            for (node, has_steps), until in tuple(self._closed.items())  # of other threads, too
+            if has_steps == place.has_steps and until > now
+        }
+
+    def _close(self, nodes: Sequence[str], place: Place) -> None:
+        keys = [(node, place.has_steps) for node in nodes]
+        self._closed |= dict.fromkeys(keys, time.monotonic() + _CLOSED_SECONDS)
 
     def is_refused(self, spec: ProcessSpec, name: str, sight: Sight) -> bool:
-        """Returns whether a node can't run a process, and remembers it."""
+        """Returns whether a node can't run a process now. The node then takes none for a while."""
         place, why = spec.place, ""
         assert place is not None
         if self._is_local and sight.address != self.cluster.address:
             why = "can't reach the matchmaker, which listens on this machine only"
         elif self._would_lose_steps(spec, name, sight):
             why = f"can't see the folder {_folder(self.folders)}, so it runs no learner"
-        refused = self._refused[place.has_steps]
-        if why and sight.node not in refused:
-            refused.add(sight.node)
+        if why:
+            self._close([sight.node], place)
             self.say(f"Node {name} {why}.", is_trouble=True)
         return bool(why)
 
@@ -172,6 +186,8 @@ class RayChild:
         self._engine, self._spec, self._place = engine, spec, place
         self._ray = engine.cluster.ray
         self._nodes: list[str] = []
+        self._selector = dict[str, str]()
+        self._has_said = False
         self._code: int | None = None
         self._asked = ""
         self._wake = threading.Event()
@@ -193,6 +209,7 @@ class RayChild:
 
     def _run(self) -> None:
         errors, held = self._ray.exceptions, contextlib.ExitStack()
+        code = -int(signal.SIGKILL)
         try:
             code = self._live(held)
         except LeagueError as error:
@@ -200,19 +217,21 @@ class RayChild:
             code = error.exit_code
         except Exception as error:  # Ray raises many classes while a node dies
             name = self.node or "that should run this process"
-            self._append(f"the node {name} ended or gives no answer: {first_line(error)}\n")
+            self._append(f"the node {name} ended or gives no answer: {last_line(error)}\n")
             if isinstance(error, (errors.ActorUnavailableError, errors.GetTimeoutError)):
-                self._engine.avoid(self._nodes)
-            code = -int(signal.SIGKILL)
-        self._code = code  # first, because the calls to a dead node may block
-        held.close()
+                self._engine.avoid(self._nodes, self._place)
+        finally:
+            self._code = code  # first, because the calls to a dead node may block
+            held.close()
 
     def _live(self, held: contextlib.ExitStack) -> int:
         """Runs the process from its start to its end, and returns the exit code."""
-        while True:
+        while not self._asked:
+            held.pop_all().close()
+            self._selector = self._engine.selector(self._place)
             actors = self._actors(held)
             if actors is None or (sights := self._seated(actors)) is None:
-                return -int(signal.SIGTERM)
+                continue
             self._nodes = [sight.node for sight in sights]
             names = {node.id: node.name for node in self._engine.cluster.nodes()}
             hosts = [names.get(sight.node, sight.address) for sight in sights]
@@ -222,7 +241,8 @@ class RayChild:
             ]
             if not any(refused):
                 break
-            held.pop_all().close()
+        else:
+            return -int(signal.SIGTERM)
         starts = [
             actor.start.remote(*self._order(rank, host, sights))
             for rank, (actor, host) in enumerate(zip(actors, hosts, strict=True))
@@ -232,21 +252,20 @@ class RayChild:
         return self._watch(actors)
 
     def _actors(self, held: contextlib.ExitStack) -> list[Any] | None:
-        """Makes the actors. Returns None if the process was asked to stop meanwhile."""
+        """Makes the actors. Returns None if `_until` returned False."""
         ray, place = self._ray, self._place
         actor, many = ray.remote(Actor), [{}]
-        selector = self._engine.selector(place)
         options: dict[str, Any] = {
             "num_cpus": place.cpus,
             "num_gpus": place.gpus,
             "max_restarts": 0,
         }
         if place.ranks == 1:
-            options["label_selector"] = selector
+            options["label_selector"] = self._selector
         else:
             bundle = {"CPU": place.cpus, **({"GPU": place.gpus} if place.gpus else {})}
             group = ray.util.placement_group(
-                [bundle] * place.ranks, bundle_label_selector=[selector] * place.ranks
+                [bundle] * place.ranks, bundle_label_selector=[self._selector] * place.ranks
             )
             held.callback(ray.util.remove_placement_group, group)
             if not self._until(lambda: group.wait(timeout_seconds=1.0)):
@@ -262,7 +281,7 @@ class RayChild:
         return actors
 
     def _seated(self, actors: Sequence[Any]) -> list[Sight] | None:
-        """Waits until all actors run on nodes. Returns None if asked to stop meanwhile."""
+        """Waits until all actors run on nodes. Returns None if `_until` returned False."""
         asked = [actor.look.remote(self._engine.folders) for actor in actors]
         ready = self._until(
             lambda: len(self._ray.wait(asked, num_returns=len(asked), timeout=0.5)[1]) == 0
@@ -270,13 +289,15 @@ class RayChild:
         return self._ray.get(asked, timeout=_SILENT_SECONDS) if ready else None
 
     def _until(self, is_ready: Callable[[], bool]) -> bool:
-        """Waits for nodes, and says so if it takes long. Returns False if asked to stop."""
-        began, has_said = time.monotonic(), False
+        """Waits for nodes, and says so if it takes long. Returns False if the process was asked to
+        stop, or if other nodes than before may run it now.
+        """
+        began = time.monotonic()
         while not is_ready():
-            if self._asked:
+            if self._asked or self._engine.selector(self._place) != self._selector:
                 return False
-            if not has_said and time.monotonic() - began > _PATIENCE_SECONDS:
-                has_said = True
+            if not self._has_said and time.monotonic() - began > _PATIENCE_SECONDS:
+                self._has_said = True
                 self._engine.say(
                     f"{self._spec.name} waits for a node with {_wants(self._place)}: the nodes of "
                     "the Ray cluster are busy or gone.",
@@ -294,7 +315,7 @@ class RayChild:
             environment[STORE] = engine.store
         if len(sights) > 1:
             environment |= {"WORLD_SIZE": str(len(sights)), "RANK": str(rank), "LOCAL_RANK": "0"}
-            environment |= {"MASTER_ADDR": leader.address, "MASTER_PORT": str(leader.port)}
+            environment[RENDEZVOUS] = f"tcp://{leader.address}:{leader.port}"
         command = self._spec.command if sight.sees else self._place.command
         certificates = {} if sight.sees else engine.certificates
         return replace(self._spec, command=command), environment, certificates, sight.address
@@ -317,8 +338,10 @@ class RayChild:
             elif any(code is None for code in codes):
                 self._wake.wait(_POLL_SECONDS)
                 self._wake.clear()
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._ray.get([actor.clean.remote() for actor in actors], timeout=_KILL_SECONDS)
         failed = [code for code in codes if code]
-        first = [code for code in failed if code not in (_RANK_GONE, -int(signal.SIGKILL))]
+        first = [code for code in failed if code not in (RankGone.exit_code, -int(signal.SIGKILL))]
         return (first or failed or [0])[0] or 0
 
     def _polled(self, actors: Sequence[Any], read: Sequence[int]) -> list[Any]:

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import shutil
 import socket
 import struct
 import sys
@@ -18,6 +19,7 @@ from league.cluster.engine import LocalChild, ProcessSpec
 from league.cluster.processes import LOG_BYTES
 
 _ADDRESS_OF_INTERFACE = 0x8915  # SIOCGIFADDR
+_FOLDER = "kumite-node-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +50,8 @@ def _digest(file: Path) -> str:
 class Runner:
     """Runs a single process. All methods must be called in the main thread."""
 
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="kumite-")  # private to this user
-        self._log = Path(self._folder.name) / "log"
-        self._child: LocalChild | None = None
+    _folder: Path | None = None
+    _child: LocalChild | None = None
 
     def start(
         self,
@@ -62,15 +62,23 @@ class Runner:
     ) -> int:
         """Starts the process with this machine's Python, and returns its id.
 
+        Its folder is private to the user. `clean` removes it, or else the next start on this
+        machine after this runner has ended.
+
         Args:
             spec: the process.
             environment: variables that it gets, among them the league's token.
             certificates: content of the files of a folder that the process gets as `--tls`.
             address: this machine's address, at which the ranks of a learner meet.
         """
+        _remove_left()
+        self._folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
+        self._lock = os.open(self._folder, os.O_RDONLY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)  # before the first file, see `_remove_left`
+        self._log = self._folder / "log"
         command = (sys.executable, *spec.command[1:])
         if certificates:
-            folder = Path(self._folder.name) / "tls"
+            folder = self._folder / "tls"
             folder.mkdir(mode=0o700)
             for name, content in certificates.items():
                 with open(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
@@ -101,6 +109,25 @@ class Runner:
         """Asks the process to stop, or ends it and all processes that it started, at once."""
         if self._child is not None:
             (self._child.kill if at_once else self._child.terminate)()
+
+    def clean(self) -> None:
+        """Removes the folder of a process that has ended, with its keys and its log."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            os.close(self._lock)
+            self._folder = None
+
+
+def _remove_left() -> None:
+    """Removes the folders of runners that were killed. A living runner has locked its folder."""
+    for folder in {file.parent for file in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*/*")}:
+        with contextlib.suppress(OSError):  # locked, or another user's
+            lock = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+            finally:
+                os.close(lock)
 
 
 def free_port(address: str) -> int:

@@ -19,13 +19,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from league.errors import LeagueError, RankGone
+from league.cluster.engine import RENDEZVOUS
+from league.errors import LeagueError
 from league.service.die_with_parent import tie_to
 from learner.distributed.shared_sum import SharedSum
-from learner.distributed.watch import ERROR_FILE, RANK_GONE, SIGNALS, WATCHED
+from learner.distributed.watch import ERROR_FILE, SIGNALS, WATCHED
 
-RENDEZVOUS = "KUMITE_RENDEZVOUS"
-"""Environment variable with the URL where the ranks meet. Default: `env://`, as in torchrun."""
 _ERROR_FILE = "KUMITE_ERROR_FILE"
 
 
@@ -47,7 +46,7 @@ def report_failure(error: LeagueError) -> int:
         print(f"learner: {error}", file=sys.stderr)
     else:
         Path(os.environ[_ERROR_FILE]).write_text(str(error), encoding="utf-8")
-    return RANK_GONE if isinstance(error, RankGone) else error.exit_code
+    return error.exit_code
 
 
 def launch(program: Callable[[], int], count: int) -> NoReturn:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import torch
 from torch import Tensor, distributed
 
+from league.cluster.engine import RENDEZVOUS
 from league.errors import NumericalFault, RankGone
 from learner.distributed import shared_sum
-from learner.distributed.launch import RENDEZVOUS
 
 TIMEOUT = timedelta(minutes=30)
 """Longest time that a rank waits for the other ranks. A rank may itself wait for the matchmaker, so
@@ -31,7 +33,8 @@ this time is longer than the longest wait for the matchmaker.
 def join(device: torch.device) -> None:
     """Makes torch's default process group if `WORLD_SIZE` says that there are several ranks.
 
-    NCCL sends tensors on GPUs and gloo sends all other tensors, both over the loopback interface.
+    NCCL sends tensors on GPUs and gloo sends all other tensors, both over the loopback interface
+    unless an environment variable names another interface.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return
@@ -40,13 +43,25 @@ def join(device: torch.device) -> None:
         os.environ.setdefault(variable, loopback)
     if device.type == "cuda":
         torch.cuda.set_device(device)
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    url = os.environ.get(RENDEZVOUS, "env://")
+    store = _store(url, rank, size) if url.startswith("tcp://") else None
     distributed.init_process_group(
         "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-        init_method=os.environ.get(RENDEZVOUS, "env://"),
-        rank=int(os.environ["RANK"]),
-        world_size=int(os.environ["WORLD_SIZE"]),
+        init_method=None if store else url,
+        store=store,
+        rank=rank,
+        world_size=size,
         timeout=TIMEOUT,
     )
+
+
+def _store(url: str, rank: int, size: int) -> distributed.TCPStore:
+    """Returns the store at which the ranks meet. Torch's own would listen on all interfaces."""
+    place = urlsplit(url)
+    address, port = str(place.hostname), int(place.port or 0)
+    listener = socket.create_server((address, port)).detach() if rank == 0 else None
+    return distributed.TCPStore(address, port, size, rank == 0, TIMEOUT, master_listen_fd=listener)
 
 
 def leave() -> None:

@@ -1,7 +1,7 @@
 """Waits for a learner's ranks.
 
 The launcher replaces itself by this program after it has forked the ranks. A process that only
-waits does not need the 200 MB that the ranks share, so this file imports only the standard library.
+waits does not need the 200 MB that the ranks share, so this file imports nothing large.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import signal
 import sys
 import time
 
+from league.errors import RankGone
+
 WATCHED = "KUMITE_WATCHED"
 """Environment variable that holds the process ids of the ranks, then a colon, and then the folder
 of the ranks' error files.
 """
-RANK_GONE = 75
-"""Exit code of a rank that failed only because another rank had ended."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 ERROR_FILE = "error-{rank}"
 """Name of the file to which a rank writes the error message when it fails."""
@@ -72,7 +72,8 @@ def watch() -> int:
         look()
         if time.monotonic() > end:
             send(signal.SIGKILL)
-    cause = next((rank for rank in failed if codes[rank] != RANK_GONE), failed[0] if failed else 0)
+    causes = [rank for rank in failed if codes[rank] != RankGone.exit_code] or failed
+    cause = causes[0] if causes else 0
     is_stopped = stops and any(-codes[rank] in SIGNALS for rank in failed)
     code = 0 if not failed or is_stopped else _explain(folder, ranks.index(cause), cause, codes)
     shutil.rmtree(folder, ignore_errors=True)
@@ -85,7 +86,7 @@ def _explain(folder: str, number: int, cause: int, codes: dict[int, int]) -> int
     if os.path.isfile(error_file):
         with open(error_file, encoding="utf-8") as file:
             print(f"learner: {file.read()}", file=sys.stderr, flush=True)
-        return 1 if code == RANK_GONE else code
+        return 1 if code == RankGone.exit_code else code
     how = (
         f"was ended by signal {-code}"
         if code < 0

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from killing import Bystander
-from ports import give_ports
+from ports import EVERYWHERE, give_ports, listening
 from ray_nodes import RayNodes, can_enter, is_inside, run_inside
 from test_kills import CARRIED_TWICE
 from waiting import wait_for
@@ -214,6 +214,8 @@ def test_the_ranks_of_a_learner_train_together_on_two_nodes(
     wait_for(lambda: league.node("learner-main"))
     actors = [parent_of(pid) for pid in pids_of(league, "learner")]
     assert {nodes.of(actor) for actor in actors} == {"head", "far-1"}
+    for pid in pids_of(league, "learner"):
+        assert EVERYWHERE.isdisjoint(listening(pid))
     assert league.wait() == 0, league.said()
     (steps,) = league.rows("SELECT max(step) FROM players WHERE kind = 'snapshot'")
     assert steps[0] >= 3_000

@@ -14,7 +14,7 @@ from referenced import memories, regularised
 from rollouts import updates
 from test_descent import rolled_out
 
-from learner.distributed.launch import RENDEZVOUS
+from league.cluster.engine import RENDEZVOUS
 from learner.distributed.rank_group import RankGroup, join
 from learner.ppo.advantage import ReturnScale
 from learner.rollout.buffer import Minibatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -106,3 +107,51 @@ def test_a_node_sees_folders_with_the_same_files_only(tmp_path: Path) -> None:
     assert not folders.are_here()
     file.unlink()
     assert not folders.are_here()
+
+
+RUNNER = """
+import sys
+from pathlib import Path
+from league.cluster.engine import ProcessSpec
+from league.cluster.runner import Runner
+sleeps = (sys.executable, "-c", "import time; time.sleep(600)")
+runner = Runner()
+spec = ProcessSpec(name="one", command=sleeps, log=Path("one.log"))
+runner.start(spec, {}, {"client.key": b"secret"}, "127.0.0.1")
+print("started", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_runner_removes_the_keys_of_killed_runners_only(tmp_path: Path) -> None:
+    def keys() -> set[Path]:
+        return set(tmp_path.rglob("client.key"))
+
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> Path:
+        before = keys()
+        runner = subprocess.Popen(
+            [sys.executable, "-c", RUNNER],
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(runner)
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == "started\n"
+        (key,) = keys() - before
+        return key
+
+    try:
+        living, killed = start(), start()
+        started[-1].kill()
+        started[-1].wait()
+        assert keys() == {living, killed}
+        last = start()
+        assert keys() == {living, last}
+    finally:
+        for runner in started:
+            runner.kill()
+            runner.communicate()

@@ -17,11 +17,13 @@ import numpy as np
 import pytest
 import torch
 from learning import MATCHES, STEPS, same
+from ports import free_port, listening
 from rollouts import whole_batch
 from test_descent import rolled_out, update
 from waiting import wait_for
 
 from league.agent.device import choose_devices
+from league.cluster.engine import RENDEZVOUS
 from league.cluster.main import parse
 from league.errors import ConfigError
 from league.runs.settings import LearnerEntry
@@ -243,6 +245,30 @@ def test_forked_ranks_get_the_same_sums_as_by_gloo(tmp_path):
     process.communicate()
     assert process.returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_ranks_that_meet_at_an_address_listen_there_only():
+    program = SUMS + "print(group.max(rank), flush=True); sys.stdin.read(); leave()"
+    common = {"WORLD_SIZE": "2", RENDEZVOUS: f"tcp://127.0.0.1:{free_port()}"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", f"import os, sys\n{program}"],
+            env={**os.environ, **common, "RANK": str(rank)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        assert [rank.stdout.readline() for rank in ranks] == ["1\n", "1\n"]
+        assert {place for rank in ranks for place in listening(rank.pid)} == {"0100007F"}
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
 
 
 def test_a_sum_ends_when_another_rank_has_ended():
