@@ -42,7 +42,8 @@ def _loaded() -> Any:
         import ray
     except ImportError:
         raise ConfigError(
-            "--engine ray needs Ray, which is not installed: pip install 'kumite[cluster]'"
+            "--engine ray needs Ray, which is not installed: run bin/bootstrap --all in a clone, "
+            "or pip install 'kumite[cluster]'"
         ) from None
     return ray
 
@@ -154,8 +155,8 @@ class Cluster:
         except (ConnectionError, SystemExit) as error:
             if named or isinstance(error, SystemExit):
                 raise Unavailable(
-                    f"the Ray cluster {named} does not answer ({last_line(error)}): is it up, "
-                    "and is its token that of ~/.ray/auth_token here?"
+                    f"the Ray cluster {named or 'here'} does not answer ({last_line(error)}): is "
+                    "it up, and is its token that of ~/.ray/auth_token here?"
                 ) from None
             self._start(quiet)
         try:

@@ -77,7 +77,8 @@ class Store:
             from obstore.store import LocalStore, from_url
         except ImportError:
             raise ConfigError(
-                "cluster.store needs the package obstore: pip install 'kumite[cluster]'"
+                "cluster.store needs the package obstore: run bin/bootstrap --all in a clone, or "
+                "pip install 'kumite[cluster]'"
             ) from None
         self._api: Any = obstore
         if self.folder is not None:

@@ -23,7 +23,7 @@ from league.errors import ConfigError, InvalidInput, LeagueError
 from league.games.registry import PATH
 from league.sweep.trial import Order, Rung, Trial, play
 
-EXTRA = "the sweep needs Ray: pip install 'kumite[cluster]'"
+EXTRA = "the sweep needs Ray: bin/bootstrap --all, or pip install 'kumite[cluster]'"
 REDUCTION = 3
 """ASHA lets a third of the trials pass each rung."""
 
