@@ -121,10 +121,11 @@ class GameSettings(Settings):
             from league.games.workers.game import make_spread
             from league.security.credentials import of_run
 
+            named = (LOCAL,) * self.workers if isinstance(self.workers, int) else self.workers
             return make_spread(
                 self.name,
                 num_matches,
-                workers=(LOCAL,) * self.workers if isinstance(self.workers, int) else self.workers,
+                workers=[None if address == LOCAL else address for address in named],
                 credentials=credentials or of_run(),
                 max_frames=self.max_frames,
                 options=options,

@@ -24,7 +24,6 @@ from waiting import wait_for
 from league.errors import ConfigError, Unavailable
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
-from league.games.settings import LOCAL
 from league.games.workers import links, server
 from league.games.workers.game import WorkerGame, make_spread
 from league.games.workers.server import WorkerServer
@@ -62,7 +61,7 @@ def spread(
     return make_spread(
         name,
         matches,
-        workers=(*addresses, *[LOCAL] * workers),
+        workers=(*addresses, *[None] * workers),
         credentials=credentials,
         max_frames=max_frames,
         options=options,

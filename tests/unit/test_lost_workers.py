@@ -15,7 +15,6 @@ from waiting import wait_for
 
 from league.agent.heads import action_distribution
 from league.games.base import CHOICE
-from league.games.settings import LOCAL
 from league.games.workers.game import make_spread
 from league.security.credentials import Credentials
 
@@ -25,7 +24,7 @@ def test_lost_matches_are_neither_learnt_from_nor_missed():
     game = make_spread(
         "leduc",
         MATCHES,
-        workers=(LOCAL, LOCAL),
+        workers=(None, None),
         credentials=Credentials(),
         max_frames=None,
         options={},

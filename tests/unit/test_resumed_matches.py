@@ -19,7 +19,6 @@ from test_choice_learning import make_model, matches_against, network_of
 from league.errors import DataCorrupt
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
-from league.games.settings import LOCAL
 from league.games.workers.game import make_spread
 from league.games.workers.records import state_of
 from league.security.credentials import Credentials
@@ -36,7 +35,7 @@ def in_workers(matches: int = MATCHES) -> BatchedGame:
     return make_spread(
         "leduc",
         matches,
-        workers=(LOCAL, LOCAL),
+        workers=(None, None),
         credentials=Credentials(),
         max_frames=None,
         options={},

@@ -22,7 +22,6 @@ from league.errors import ConfigError, DataCorrupt, InvalidInput, Unavailable
 from league.games.base import BatchedGame, GameSpec, check_saved
 from league.games.hosted import START_SECONDS
 from league.games.registry import make_batched
-from league.games.settings import LOCAL
 from league.games.workers.links import Link, LocalLink, RemoteLink
 from league.games.workers.pool import Share, Workers
 from league.games.workers.records import (
@@ -400,7 +399,7 @@ def make_spread(
     name: str,
     num_matches: int,
     *,
-    workers: Sequence[str],
+    workers: Sequence[str | None],
     credentials: Credentials,
     max_frames: int | None,
     options: Mapping[str, Any],
@@ -410,7 +409,7 @@ def make_spread(
     Args:
         name: the game's name.
         num_matches: N. The workers get equal parts. No worker is used for less than a match.
-        workers: the address HOST:PORT of each worker, or `LOCAL` for a process on this machine.
+        workers: the address HOST:PORT of each worker, or None for a process on this machine.
         credentials: the league's token and certificates, for workers on other machines.
         max_frames: time limit in frames. None means the game's own limit.
         options: the game's options.
@@ -426,7 +425,7 @@ def make_spread(
     row = row_type(spec).itemsize + ended_type(spec).itemsize + MOST_STATE
     links: list[Link] = [
         LocalLink(f"game worker {number}", size, digest, local)
-        if address == LOCAL
+        if address is None
         else RemoteLink(address, size, digest, credentials, size * row + (1 << 20))
         for number, (address, size) in enumerate(zip(used, sizes, strict=True), 1)
     ]
