@@ -60,8 +60,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
-from on_nodes import run_seeds
-
 from evaluator.benchmark.scores import Benchmark
 from league.agent.history_policy import answers
 from league.agent.snapshot import load_snapshot
@@ -398,6 +396,8 @@ def main() -> None:
     options = parser.parse_args()
     study = opened(options)
     if options.engine == "ray":
+        from on_nodes import run_seeds  # the tests of this file do not find its neighbours
+
         seeds = range(study["seeds"]) if options.now is None else options.now
         run_seeds(options.folder, [__file__, *sys.argv[1:]], "--now", seeds)
     arms = [options.baseline, *(arm for arm in options.arms if arm != options.baseline)]
