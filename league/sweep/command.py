@@ -71,7 +71,8 @@ def sweep(
     cpus: Annotated[float, typer.Option(min=0.1, help="Cores that a trial takes.")] = 1.0,
     gpus: Annotated[float, typer.Option(min=0.0, help="GPUs that a trial takes.")] = 0.0,
     engine: Annotated[
-        EngineName, typer.Option(help="local: this machine. ray: a running Ray cluster.")
+        EngineName,
+        typer.Option(help="local: this machine, or the cluster of RAY_ADDRESS. ray: only that."),
     ] = EngineName.LOCAL,
     preset_file: Annotated[
         Path | None,

@@ -22,7 +22,7 @@ def run_seeds(
 
     Args:
         folder: the study's folder. All nodes must see it.
-        words: the script and its arguments. Paths are absolute or relative to this folder.
+        words: the script and its arguments. Paths may be relative to the current folder.
         flag: the flag before a seed. It replaces the seeds in `words`.
         seeds: the seeds.
         cpus: the cores that a call takes.

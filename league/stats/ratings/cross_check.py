@@ -114,8 +114,10 @@ class CrossCheck:
         if not self.gaps and self.contradiction:
             return ""
         if not self.gaps:
-            words = "TrueSkill and the fit of all games differ on no player by more than chance"
-            return f"{words} explains."
+            return (
+                "TrueSkill and the fit of all games differ on no player by more than chance "
+                "explains."
+            )
         named = ", ".join(list(self.gaps)[:_NAMED])
         named += f" and {len(self.gaps) - _NAMED} more" if len(self.gaps) > _NAMED else ""
         players = "1 player" if len(self.gaps) == 1 else f"{len(self.gaps)} players"

@@ -26,8 +26,9 @@ if TYPE_CHECKING:  # scipy takes half a second to load
 
 Array = NDArray[np.float64]
 SIGMAS = 2.0
-"""Half the width that pages show around a rating, in units of TrueSkill's σ. This is no 95 %
-interval, because σ leaves out errors that players share (docs/ratings.md). The fit has intervals.
+"""Half the width that pages show around a rating, in units of TrueSkill's σ. μ ± 2 σ is no 95 %
+interval, because σ leaves out errors that players share. The fit's intervals include them
+(docs/ratings.md).
 """
 Points = TypeVar("Points", float, Array)
 MEAN = 1500.0
