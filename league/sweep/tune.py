@@ -10,8 +10,10 @@ the trials say how far a sweep is.
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -68,14 +70,19 @@ def run(
         ConfigError: the cluster has no token, this machine does not have it, or no node is large
             enough for a trial.
         InvalidInput: a node of a joined cluster does not see the sweep's folder.
+        KeyboardInterrupt: Ctrl-C was pressed.
         Unavailable: there is no cluster.
     """
-    with _cluster(resources) as cluster:
+    with interrupts() as is_interrupted, _cluster(resources) as cluster:
         _check_nodes(cluster, resources, order)
         from ray import tune
         from ray.tune.schedulers import ASHAScheduler
 
         class Notes(tune.Callback):
+            def on_step_begin(self, *_: Any, **__: Any) -> None:
+                if is_interrupted():
+                    raise KeyboardInterrupt
+
             def on_trial_result(self, *_: Any, result: dict[str, Any], **__: Any) -> None:
                 on_rung(result["number"], result["rung"])
 
@@ -112,6 +119,29 @@ def run(
                 ),
             )
             tuner.fit()
+            if is_interrupted():
+                raise KeyboardInterrupt
+
+
+@contextmanager
+def interrupts() -> Iterator[Callable[[], bool]]:
+    """Yields a function that says whether Ctrl-C was pressed during the block.
+
+    Python ignores an exception that is raised while an object is deleted, and Ray deletes many. So
+    a `KeyboardInterrupt` can be lost.
+    """
+    pressed = False
+
+    def on_signal(number: int, frame: Any) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, on_signal)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _check_nodes(cluster: Cluster, resources: Resources, order: Order) -> None:

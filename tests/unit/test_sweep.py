@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import signal
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +24,7 @@ from league.sweep.results import ranked, render, write_preset, write_results
 from league.sweep.score import elo_lead, value_against
 from league.sweep.space import Dimension, read_space, trials_of
 from league.sweep.trial import Order, Rung, Trial, read_trial, thinned, write_trial
+from league.sweep.tune import interrupts
 
 SPACE = """
 [sweep]
@@ -244,3 +246,17 @@ def test_a_cluster_without_an_address_is_not_looked_for(
     with pytest.raises(InvalidInput, match="RAY_ADDRESS"):
         sweep(file, engine=EngineName.RAY, out=tmp_path / "swept")
     assert not (tmp_path / "swept").exists()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_counts_even_while_python_deletes_an_object() -> None:
+    class Deleted:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts() as is_interrupted:
+        assert not is_interrupted()
+        Deleted()  # Python ignores its exception
+        assert is_interrupted()
+    assert signal.getsignal(signal.SIGINT) == before
