@@ -193,7 +193,12 @@ class LeaguePPO(RecurrentPPO):
     def _setup_learn(self, *args: Any, **kwargs: Any) -> tuple[int, BaseCallback]:
         if not (self._custom_logger or self.verbose or self.tensorboard_log):
             self.set_logger(Logger(None, []))  # the parent's silent logger leaves a folder in /tmp
+        self._allow_waiting(self.env)
         return super()._setup_learn(*args, **kwargs)
+
+    def _allow_waiting(self, env: Any) -> None:
+        """Lets steps leave out matches, unless the transform needs every step of every match."""
+        env.may_wait = env.takes_absent = self.transform is None
 
     @property
     def _held(self) -> References | None:
@@ -258,12 +263,11 @@ class LeaguePPO(RecurrentPPO):
         self.policy.set_training_mode(False)
         callback.on_rollout_start()
         env.finished = []
+        self._allow_waiting(env)
         if self.last_obs_NO is None:
             self.last_obs_NO = env.reset()
         buffer = self.buffer
         env.keeps_actions = self.policy.forecast is not None
-        # The transform needs every step of every match.
-        env.may_wait = env.takes_absent = self.transform is None
         buffer.carry_context()
         buffer.h_NH.copy_(self.agent_state.h_BH)
         buffer.c_NH.copy_(self.agent_state.c_BH)

@@ -6,15 +6,18 @@ import os
 import signal
 from contextlib import closing
 
+import numpy as np
 import pytest
 import torch
 from learning import MATCHES, STEPS, env_of
+from ports import free_port
 from rollouts import collect, prepared, whole_batch
 from test_choice_learning import make_model, matches_against, network_of
 from waiting import wait_for
 
 from league.agent.heads import action_distribution
 from league.games.base import CHOICE
+from league.games.workers import game as worker_game
 from league.games.workers.game import make_spread
 from league.security.credentials import Credentials
 
@@ -62,3 +65,25 @@ def test_lost_matches_are_neither_learnt_from_nor_missed():
         log_prob_TB = actor.log_prob(batch.actions_TBA)
         torch.testing.assert_close(log_prob_TB, batch.log_prob_TB, atol=2e-6, rtol=0)
         assert sum(result.failed for result in env.source.results) == len(begun)
+
+
+@pytest.mark.timeout(60)
+def test_a_learner_starts_without_a_worker_that_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_game, "JOIN_SECONDS", 0.0)
+    game = make_spread(
+        "leduc",
+        MATCHES,
+        workers=(None, f"127.0.0.1:{free_port()}"),
+        credentials=Credentials(),
+        max_frames=None,
+        options={},
+    )
+    game.host.wait_seconds = 3600.0
+    with closing(game):
+        plan = matches_against("random", "live", count=100_000)
+        load = lambda digest: network_of("leduc", int(digest, 16))  # noqa: E731
+        model = prepared(make_model(env_of(game, plan, load, frame_skip=1, reward="dense")))
+        collect(model)
+        assert game.absent_N.tolist() == [False] * (MATCHES // 2) + [True] * (MATCHES // 2)
+        assert np.flatnonzero(model.buffer.weight_TN.any(0)).tolist() == [*range(MATCHES // 2)]
+        model.train()
