@@ -332,11 +332,9 @@ def _run(folder: RunFolder, command: Command, cluster: Cluster | None) -> int:
     )
     if is_live:
         usage.start(lambda: supervisor.screen.done_share)
-    if topology.dashboard:
-        log = folder.log(DASHBOARD)
-        begins = log.stat().st_size if log.exists() else 0
-        arguments = topology.dashboard, log, begins, supervisor.say
-        threading.Thread(target=_say_when_served, args=arguments, daemon=True).start()
+    if command.dashboard is not None:
+        asks = security.asks_visitors(command.dashboard.host, command.dashboard.names)
+        _announce_dashboard(folder, topology.dashboard, asks, supervisor.say)
     has_shown_end, can_continue = False, True
 
     def show_end() -> Display:
@@ -428,20 +426,31 @@ def _again(screen: Screen, command: Command, steps: int | None) -> str:
     return shlex.join([*words, *command.learner.device.arguments()])
 
 
-def _say_when_served(address: str, log: Path, begins: int, say: Callable[[str], None]) -> None:
-    """Shows the dashboard's address once its process has logged that it listens there.
+def _announce_dashboard(
+    folder: RunFolder, address: str, asks_visitors: bool, say: Callable[[str], None]
+) -> None:
+    """Starts a thread that shows the dashboard's address once its process listens there.
 
-    An open port proves nothing, because another program may listen there. `begins` is the position
-    in the log, in bytes, at which the lines of this start begin.
+    An open port proves nothing, because another program may listen there. So the thread reads the
+    lines that the process writes to its log from now on.
     """
-    line = f"{address}\n".encode()
-    while True:
+    log = folder.log(DASHBOARD)
+    begins, line = log.stat().st_size if log.exists() else 0, f"{address}\n".encode()
+
+    def is_served() -> bool:
         with suppress(OSError), log.open("rb") as file:
             file.seek(begins)
-            if line in file.read():
-                break
-        time.sleep(_LISTENING_SECONDS)
-    say(f"In a browser: {address} (fight a bot there now: {address}/play)")
+            return line in file.read()
+        return False
+
+    def announce() -> None:
+        while not is_served():
+            time.sleep(_LISTENING_SECONDS)
+        say(f"In a browser: {address} (fight a bot there now: {address}/play)")
+        if asks_visitors:
+            say(f"Visitors need a token: the text of {TokenFile(folder.path).folder}/worker.token")
+
+    threading.Thread(target=announce, daemon=True).start()
 
 
 def _print_headline(folder: RunFolder, mains: Sequence[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,15 @@ class SecuritySettings(Settings):
     def mutual_tls(self) -> bool:
         """Returns whether clients must show a certificate."""
         return bool(self.tls) and not self.tokens
+
+    def asks_visitors(self, host: str, names: Sequence[str] = ()) -> bool:
+        """Returns whether a dashboard asks its visitors for a token.
+
+        Args:
+            host: the address that the dashboard listens on.
+            names: the names under which a proxy serves the dashboard to others.
+        """
+        return self.tokens or bool(names) or not is_loopback(host)
 
     def checked_host(self) -> str:
         """Returns the address to listen on.

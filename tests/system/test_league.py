@@ -175,11 +175,15 @@ def test_the_address_of_the_dashboard_is_told_when_no_other_program_listens_ther
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):
         flags = ("--preset", "smoke", "--no-learners", "--set", "supervisor.evaluators=0")
-        league = start(*flags, "--dashboard", f"127.0.0.1:{port}")
+        flags += ("--dashboard", f"127.0.0.1:{port}", "--dashboard-name", "kumite.example.org")
+        league = start(*flags)
         league.until(lambda: "dashboard ended (exit code 1" in league.words)
         assert "In a browser" not in league.words
     assert dashboard(league) == f"http://127.0.0.1:{port}"
-    league.until(lambda: answered(dashboard(league)) == 200)
+    league.until(lambda: answered(dashboard(league)) == 401)
+    token = league.folder / "tokens" / "worker.token"
+    league.until(lambda: str(token) in league.words)
+    assert token.is_file()
 
 
 @pytest.mark.long

@@ -18,7 +18,6 @@ from league.security.credentials import of_run
 from league.security.settings import (
     SecuritySettings,
     checked_names,
-    is_loopback,
     joined,
     reached_at,
 )
@@ -80,18 +79,17 @@ def _access(host: str, run_dir: Path | None, names: tuple[str, ...]) -> Access:
     Visitors need no token if only this machine can reach the pages and the run's services don't
     require tokens.
     """
-    is_open = bool(names) or not is_loopback(host)
-    if run_dir is None and is_open:
+    security = SecuritySettings() if run_dir is None else SecuritySettings.of_run(run_dir)
+    asks = security.asks_visitors(host, names)
+    if run_dir is None and asks:
         raise ConfigError(
             f"{', '.join(names) or host} can be reached from other machines, and a league by its "
             "--address has no tokens here: name its folder with --run-dir, or listen on 127.0.0.1 "
             "without a --name"
         )
-    if run_dir is None:
+    if run_dir is None or not asks:
         return Access(host)
     file = TokenFile(run_dir)
-    if not (is_open or SecuritySettings.of_run(run_dir).tokens):
-        return Access(host)
     file.ensure()
     return Access(host, TokenBook(file), names)
 
