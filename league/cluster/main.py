@@ -380,7 +380,9 @@ def _checked_engine(
     files = [folder.path / "run.json"]
     files += [security.tls_folder / CA] if security.tls_folder else []
     engine = RayEngine(cluster, files, of_run(folder.path, "worker"), say, store)
-    engine.check(topology.specs, security.host)
+    checkpoints = folder.path.glob("learner-*/**/step_*.pt")
+    begun = {file.relative_to(folder.path).parts[0] for file in checkpoints}
+    engine.check(topology.specs, security.host, begun)
     return engine
 
 

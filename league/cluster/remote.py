@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,16 +84,17 @@ class RayEngine:
             return LocalChild(spec, self._own)
         return RayChild(self, spec, spec.place)
 
-    def check(self, specs: Sequence[ProcessSpec], host: str) -> None:
+    def check(self, specs: Sequence[ProcessSpec], host: str, begun: Collection[str] = ()) -> None:
         """Checks at the start of a league that the cluster's nodes can run its processes.
 
         Args:
             specs: the processes.
             host: the address that the matchmaker listens on.
+            begun: names of processes that have checkpoints in the run's folder.
 
         Raises:
             ConfigError: no node suits a process, a node can't reach the matchmaker, or a learner
-                could restart on a node that does not see its checkpoints.
+                could start on a node that does not see its checkpoints.
             Unavailable: a node has no Kumite, or does not answer.
         """
         nodes = self.cluster.nodes()
@@ -112,12 +113,13 @@ class RayEngine:
             if not suited:
                 raise ConfigError(f"{spec.name} needs a node with {_wants(spec.place)}, {_HAVE}")
             unseen = [node for node in suited if node in blind and not self.store]
-            if unseen and spec.place.has_steps and len(suited) > 1:
+            if unseen and spec.place.has_steps and (len(suited) > 1 or spec.name in begun):
+                which = "nodes that see it" if spec.name in begun else "one node"
                 raise ConfigError(
                     f"node {unseen[0].name} can't see the folder {_folder(self.folders)}, so "
-                    f"{spec.name} would lose its steps if it restarted there: put the run on a "
-                    "disk that all nodes mount (--run-dir), name an object store (cluster.store), "
-                    "or keep learners to one node by a label (cluster.learners)"
+                    f"{spec.name} would lose its steps if it started there: put the run on a disk "
+                    "that all nodes mount (--run-dir), name an object store (cluster.store), or "
+                    f"keep learners to {which} by a label (cluster.learners)"
                 )
             if unseen and spec.place.has_steps:
                 self._keepers[spec.name] = suited[0].name

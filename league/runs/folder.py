@@ -27,6 +27,8 @@ from league.settings.presets import Tables, load_preset, merge, read_tables
 
 _OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}
 """Names that may be in the folder of a run whose earlier start failed."""
+_MOVABLE = ("cluster", "security")
+"""Sections that say where and how processes run. A start that continues a run may change them."""
 
 
 def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
@@ -253,11 +255,15 @@ def _resumed(path: Path, request: Request, preset: str | None, lock: IO[str]) ->
         )
     saved = config.resolve(file=path / "config.toml", environment={})
     asked = config.lay_over(saved, request.config, request.assignments, os.environ)
-    if fault := _contradiction(saved, asked, saved):
+    fixed = {name: section for name, section in saved.items() if name not in _MOVABLE}
+    if fault := _contradiction(saved, asked, fixed):
         raise ConfigError(
             f"{path} was made with {fault}: leave the setting out to continue it, or start another "
             "run with another --run-dir"
         )
+    moved = {name: asked[name] for name in _MOVABLE}
+    if any(saved[name] != section for name, section in moved.items()):
+        write_config(path / "config.toml", {**saved, **moved})
     earlier = frozenset(entry.name for entry in path.iterdir())
     return RunFolder(path, preset=run["preset"], resumed=True, lock=lock, earlier=earlier)
 

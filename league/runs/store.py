@@ -155,6 +155,22 @@ class Store:
                 return False
             return True
 
+    def put_checkpoint(self, folder: str, path: Path) -> str:
+        """Stores a checkpoint under its name and digest. Returns the object's name.
+
+        Args:
+            folder: the folder in the store, `learner-NAME/checkpoints`.
+            path: the file.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            Unavailable: the store can't be reached.
+        """
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self.create(name := f"{folder}/{path.stem}.{digest}{path.suffix}", path)
+        return name
+
     def get(self, name: str, most_bytes: int = MOST_BYTES) -> bytes:
         """Returns an object's content. Raises `NotFound`, or `DataCorrupt` if it is larger than
         `most_bytes`.

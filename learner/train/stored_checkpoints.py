@@ -5,7 +5,6 @@ machine that does not have them.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import re
 import threading
@@ -142,10 +141,7 @@ class StoredCheckpoints(CheckpointFolder):
                     return
 
     def _upload(self, path: Path) -> None:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        mine = f"{self._place}/{path.stem}.{digest}.pt"
-        self._store.create(mine, path)
+        mine = self._store.put_checkpoint(self._place, path)
         names, unfit = self._names(), set(self._unfit_names)
         gone = unfit | {name for step, name in names if step == path.stem} - {mine}
         kept = [name for _, name in names if name not in gone]

@@ -184,11 +184,16 @@ class MatchmakerServer:
             thread.start()
 
     def _claim(self, store: Store) -> None:
-        """Takes a store for this league, once, so that later starts don't need the store."""
+        """Takes a store for this league, once, so that later starts don't need the store. The store
+        gets the checkpoints that the run already has, so learners can continue on other machines.
+        """
         with self.store.read() as reader:
             seed, claimed = reader.meta("seed"), reader.meta("store")
         if claimed != store.address:
             store.claim(f"league {seed}")
+            run_dir = Path(self.store.path).parent
+            for file in sorted(run_dir.glob("learner-*/**/checkpoints/step_*.pt")):
+                store.put_checkpoint(file.parent.relative_to(run_dir).as_posix(), file)
             with self.store.write() as tx:
                 tx.set_meta("store", store.address)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,7 @@ from ray_nodes import RayNodes, can_enter, is_inside, run_inside
 from waiting import wait_for
 
 from league.cluster.engine import Engine, Place, ProcessSpec
+from league.errors import ConfigError
 from league.security.credentials import Credentials
 
 if TYPE_CHECKING:
@@ -106,6 +108,23 @@ def test_a_node_that_sees_the_run_s_folder_again_runs_learners_again(
     wait_for(lambda: child.pid)
     child.kill()
     wait_for(lambda: child.poll() is not None)
+
+
+@inside
+def test_a_learner_that_has_steps_starts_on_no_node_that_does_not_see_them(
+    shared: RayEngine, tmp_path: Path
+) -> None:
+    from league.cluster.remote import RayEngine
+
+    unseen, spec = tmp_path / "run.json", placed(tmp_path, "head", has_steps=True)
+    unseen.touch()
+    engine = RayEngine(shared.cluster, [unseen], Credentials(), print)
+    unseen.unlink()
+    engine.check([spec], "127.0.0.1")
+    with pytest.raises(ConfigError, match=re.escape(str(tmp_path))):
+        engine.check([spec], "127.0.0.1", {spec.name})
+    with_store = RayEngine(shared.cluster, [], Credentials(), print, "file:///store")
+    with_store.check([spec], "127.0.0.1", {spec.name})
 
 
 @inside

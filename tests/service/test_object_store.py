@@ -27,6 +27,8 @@ from league.runs.folder import write_config
 from league.runs.store import Store, blob_name, store_of
 from league.security.credentials import Credentials
 from league.settings.base import Sections, resolve
+from learner.train.checkpoint import FORMAT, CheckpointFolder
+from learner.train.stored_checkpoints import StoredCheckpoints
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -304,3 +306,13 @@ def test_a_learner_continues_on_another_machine_from_the_store(
     assert evaluator.wait() == 0, (elsewhere / "evaluator.log").read_text()
     written = [path for path in elsewhere.parent.rglob("*") if path.is_file()]
     assert [path for path in written if SECRET.encode() in path.read_bytes()] == []
+
+
+def test_a_run_that_is_given_a_store_brings_its_checkpoints(
+    tmp_path: Path, sections: Sections, store: Store
+) -> None:
+    run, place = tmp_path / "begun", "learner-main/checkpoints"
+    CheckpointFolder(run / place).write(7, {"steps": 7})
+    with MatchmakerServer(run / "league.db", settings=MatchmakerSettings.of(sections), store=store):
+        other = StoredCheckpoints(tmp_path / "other", store, place)
+        assert other.read_newest() == {"format": FORMAT, "steps": 7}

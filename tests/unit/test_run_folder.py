@@ -124,6 +124,17 @@ def test_contradictions_are_refused(again: Request, words: str) -> None:
         open_run(again)
 
 
+def test_a_run_can_move_to_other_machines() -> None:
+    make("learner.steps=123")
+    with open_run(request("run", None, None, "cluster.learners=pool=gpu", "security.tokens=true")):
+        pass
+    with open_run(request()) as folder:
+        sections = config.resolve(file=folder.config, environment={})
+    assert sections["cluster"]["learners"] == "pool=gpu"
+    assert sections["security"]["tokens"] is True
+    assert sections["learner"]["steps"] == 123
+
+
 def test_second_supervisor_is_refused_until_the_first_has_gone() -> None:
     words = str(os.getpid())
     with open_run(request("run", "smoke")), pytest.raises(Refused, match=words):
