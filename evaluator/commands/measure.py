@@ -238,7 +238,9 @@ def compare(
     first: Annotated[
         str, typer.Argument(metavar="A", help="A bot, a snapshot, a weights file or a mixture.")
     ],
-    second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    second: Annotated[
+        str, typer.Argument(metavar="B", help="Another. Of another run: runs/bold/main.")
+    ],
     elo0: Annotated[float, typer.Option(help="A lead in Elo that does not count.")] = 0.0,
     elo1: Annotated[float, typer.Option(help="A lead in Elo that is to be found.")] = 30.0,
     alpha: Annotated[float, typer.Option(help="How often a lead of elo0 may pass.")] = 0.05,

@@ -218,8 +218,10 @@ class ProcessGroup:
             elif member.state is State.WAITING and time.time() >= member.restart_at:
                 member.restarts += 1
                 self._launch(member)
-                which = f" (process {member.pid})" if member.pid else ", on a node of the cluster"
-                self._say(f"{member.spec.name} runs again{which}.")
+                how = "starts again on a node of the cluster"
+                if member.pid:
+                    how = f"runs again (process {member.pid})"
+                self._say(f"{member.spec.name} {how}.")
             elif member.state is State.STOPPING and not member.is_alive:
                 member.state = State.STOPPED
             member.rotate_log()

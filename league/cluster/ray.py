@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,6 +122,24 @@ def _check_token(address: str) -> None:
     )
 
 
+def _token_file() -> Path | None:
+    """Returns the place of Ray's token in the home folder, or None if the environment names another
+    token.
+
+    Raises:
+        ConfigError: other users can read the token.
+    """
+    if os.environ.keys() & {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}:
+        return None
+    token = Path.home() / ".ray" / "auth_token"
+    if token.exists() and token.stat().st_mode & 0o077:
+        raise ConfigError(
+            f"other users can read {token}, and with it run programs on the Ray cluster: chmod 600 "
+            f"{shlex.quote(str(token))}"
+        )
+    return token
+
+
 class Cluster:
     """Connects to a Ray cluster. Use it as a context manager.
 
@@ -131,20 +150,20 @@ class Cluster:
         is_alone: whether to start Ray on this machine even if there is a cluster.
 
     Raises:
-        ConfigError: Ray is not installed, this machine has no token of the cluster, or the cluster
-            does not ask for a token.
+        ConfigError: Ray is not installed, this machine has no token of the cluster, other users can
+            read the token, or the cluster does not ask for a token.
         Unavailable: the cluster does not answer.
     """
 
     def __init__(self, *, is_alone: bool = False) -> None:
-        self.ray = _loaded()
+        self.ray, token = _loaded(), _token_file()
         quiet = {"logging_level": "ERROR", "log_to_driver": False}
         named = "" if is_alone else os.environ.get("RAY_ADDRESS", "")
         if named and named != "auto":
             _check_token(named)
         try:
             if is_alone:
-                self._start(quiet)
+                self._start(quiet, token)
             else:
                 self.ray.init(address=named or "auto", **quiet)
         except self.ray.exceptions.AuthenticationError:
@@ -158,7 +177,7 @@ class Cluster:
                     f"the Ray cluster {named or 'here'} does not answer ({last_line(error)}): is "
                     "it up, and is its token that of ~/.ray/auth_token here?"
                 ) from None
-            self._start(quiet)
+            self._start(quiet, token)
         try:
             _check_token(self.ray.get_runtime_context().gcs_address)
         except LeagueError:
@@ -167,10 +186,9 @@ class Cluster:
         self.address = str(self.ray.util.get_node_ip_address())
         self.node = str(self.ray.get_runtime_context().get_node_id())
 
-    def _start(self, quiet: Mapping[str, Any]) -> None:
+    def _start(self, quiet: Mapping[str, Any], token: Path | None) -> None:
         """Starts Ray on this machine alone. Ray would make a token that other users can read."""
-        token = Path.home() / ".ray" / "auth_token"
-        if not os.environ.keys() & {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} and not token.exists():
+        if token is not None and not token.exists():
             token.parent.mkdir(mode=0o700, exist_ok=True)
             write_whole(token, secrets.token_hex(32), private=True)
         self.ray.init(

@@ -21,6 +21,7 @@ from league.players import Player, PlayerKind, newest_snapshot
 from league.replay import Contender
 from league.runs.blobs import MOST_BYTES, SUFFIX, BlobFolder
 from league.runs.files import open_file
+from league.runs.finding import DATABASE
 from league.settings.base import resolve
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Finder:
             return own
         elsewhere = [name for name in names if is_elsewhere(name)]
         if own is None and elsewhere and not self.league.address:
-            return self._in(elsewhere[0].rpartition("/")[0]).settings(())
+            return self._in(elsewhere[0]).settings(())
         named = game_settings(self.game or "brawl", self.assignments)
         spec = named.spec()
         bots = [bot.name for bot in spec.all_bots]
@@ -148,7 +149,7 @@ class Finder:
                 members[name] = from_file(Path(name))
             elif is_elsewhere(name):
                 folder, _, own = name.rpartition("/")
-                [member] = self._in(folder).find(spec, [own])
+                [member] = self._in(name).find(spec, [own])
                 members[name] = replace(member, name=f"{folder}/{member.name}")
         rest = [name for name in names if name not in members]
         if rest:
@@ -186,9 +187,14 @@ class Finder:
         with self.league.connect() as client:
             return client.players()
 
-    def _in(self, folder: str) -> Finder:
-        """Returns a finder with the same flags that looks in another run."""
-        return replace(self, league=League(run_dir=Path(folder)), blobs=None)
+    def _in(self, name: str) -> Finder:
+        """Returns a finder with the same flags that looks in another run, for a name such as
+        ``runs/bold/main``.
+        """
+        path = Path(name)
+        if (path / DATABASE).exists():
+            raise InvalidInput(f"{name} is a run: name a player of it, such as {path / 'main'}")
+        return replace(self, league=League(run_dir=path.parent), blobs=None)
 
     def _nash(self) -> dict[str, float]:
         """Returns the league's Nash mixture, or {} without clean matches."""

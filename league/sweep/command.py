@@ -34,7 +34,8 @@ app = typer.Typer(rich_help_panel=Heading.TRAIN, add_completion=False)
 @app.command()
 def sweep(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Settings with a section [sweep] to search.")
+        Path,
+        typer.Argument(metavar="FILE", help="Settings. Its section sweep says what to search."),
     ],
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="The preset below FILE (default: laptop).")

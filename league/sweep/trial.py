@@ -83,7 +83,7 @@ class Rung:
     Attributes:
         player: the scored player.
         score: the score with its 95 % interval, in `unit`.
-        matches: number of clean matches.
+        matches: number of clean matches that count.
         seconds: time since the trial began, in all its starts.
     """
 
@@ -280,7 +280,8 @@ def _rung(
     while (found := client.report(asked.number)).is_open:
         time.sleep(POLL_SECONDS)
     met = mixture_of(found.evaluation.player)
-    value, has_payoffs = value_against(client.payoff(Book.EVAL, list(met), field), met, field)
+    cells = client.payoff(Book.EVAL, list(met), field)  # also of matches that others asked for
+    value, has_payoffs = value_against(cells, met, field)
     unit = "payoff a match"
     if not has_payoffs:
         value, unit = (elo_lead(value), "Elo") if order.score == RATING else (value, "points")
@@ -289,6 +290,6 @@ def _rung(
         player=player,
         score=value,
         unit=unit,
-        matches=found.matches_total,
+        matches=sum(cell.games for cell in cells),
         seconds=0.0,
     )

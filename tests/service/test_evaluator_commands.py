@@ -106,6 +106,13 @@ def test_wrong_requests_exit_with_2(capsys: Capture) -> None:
     assert "mixture" in capsys.readouterr().err
 
 
+def test_a_run_is_no_player(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "runs/bold").mkdir(parents=True)
+    (tmp_path / "runs/bold/league.db").touch()
+    assert main(["compare", "caller", "runs/bold", "--game", "kuhn"]) == 2
+    assert "runs/bold/main" in capsys.readouterr().err
+
+
 READY = ["ready", "weapon_seeker", "--against", "clockwork", "--game", "brawl", "--matches", "40"]
 
 

@@ -78,6 +78,10 @@ def test_a_trial_that_no_machine_can_hold_is_refused(tmp_path: Path) -> None:
     _, err = (large := begin(tmp_path, "--cpus", "1000")).communicate()
     assert large.returncode == 2, err
     assert "1000" in err
+    (token := tmp_path / ".ray" / "auth_token").chmod(0o644)
+    _, err = (read_by_all := begin(tmp_path)).communicate()
+    assert read_by_all.returncode == 2, err
+    assert str(token) in err
 
 
 @pytest.mark.long

@@ -96,8 +96,18 @@ def _best(ratings: Sequence[Rating]) -> Text:
     if second is not None:
         lead = PER_POINT * (best.mu - second.mu)
         half = PER_POINT * SIGMAS * math.hypot(best.sigma, second.sigma)
-        words.append(f" and is {lead:.0f} ± {half:.0f} Elo (2 sigma) above ")
-        words.append(player_link(second.player.name))
+        other, margin = (
+            player_link(second.player.name),
+            f"{abs(lead):.0f} ± {half:.0f} Elo (2 sigma)",
+        )
+        if lead >= 0.0:
+            words += [f" and is {margin} above ", other]
+        else:
+            words += [
+                " and ranks above ",
+                other,
+                f", whose rating is higher ({margin}) but less sure",
+            ]
     return joined([*words, "."])
 
 
