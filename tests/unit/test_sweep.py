@@ -233,6 +233,7 @@ def test_a_cluster_that_does_not_answer_is_named_at_once(
     pytest.importorskip("ray")
     address = address.format(port=free_port())
     monkeypatch.setenv("RAY_ADDRESS", address)
+    monkeypatch.setenv("HOME", str(tmp_path))  # without a token
     file = written(tmp_path, 'extends = "board"\n' + SPACE)
     with pytest.raises(Unavailable, match=address):
         sweep(file, engine=EngineName.RAY)
