@@ -322,7 +322,8 @@ def _run(folder: RunFolder, command: Command, cluster: Cluster | None) -> int:
         )
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     state = "continues" if folder.resumed else "new"
-    for line in (f"Run folder: {folder.path} ({state}, preset {folder.preset})", device):
+    until = f"until {options.steps or sections['learner']['steps']:,} steps"
+    for line in (f"Run folder: {folder.path} ({state}, preset {folder.preset}, {until})", device):
         console.print(line, soft_wrap=True, markup=False)
     is_live = console.is_terminal and console.encoding.startswith("utf") and not command.headless
     display = LiveDisplay(console) if is_live else LineDisplay(sys.stdout)

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from league.console.options import Assignments, Heading
-from league.console.output import operator, print_pairs, print_table, say, when
+from league.console.output import folded, operator, print_pairs, print_table, say, when
 from league.contest.command import LeagueCommand, LeagueContext
 from league.errors import InvalidInput
 from league.players import PlayerState
@@ -265,7 +265,8 @@ def show_mix(
     if as_json:
         print(json.dumps({"player": player, "parts": parts, "changes": changes}))
     elif brief:
-        print("\n".join(sentence(player, part) for part in parts[-1:]))
+        for part in parts[-1:]:
+            print(folded(sentence(player, part), indent=2))
     else:
         print_table(f"Opponents of {player}", COLUMNS, map(row_of, parts))
         for change in changes:
