@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from league.agent.config import AgentConfig
 from league.agent.snapshot import load_snapshot
 from league.errors import DataCorrupt, NotFound
 from league.exploiters import Generation
@@ -96,14 +97,22 @@ def fits_log(client: MatchmakerClient, saved: Values) -> bool:
         return False
 
 
-def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Player) -> Values | None:
+def snapshot_checkpoint(
+    client: MatchmakerClient, blobs: BlobFolder, live: Player, config: AgentConfig
+) -> Values | None:
     """Makes the values of a checkpoint from the newest of the learner's snapshots that can be
-    loaded.
+    continued from.
 
     Training continues with a new optimizer and new references (frozen copies of the learner).
 
+    Args:
+        client: connection to the matchmaker.
+        blobs: the snapshots' weights.
+        live: the player that learns.
+        config: the agent that is to be trained. Snapshots of another agent are passed over.
+
     Returns:
-        The values, or None if no snapshot can be loaded.
+        The values, or None if there is no such snapshot.
     """
     frozen = client.players(kinds=[PlayerKind.SNAPSHOT])
     for player in reversed([other for other in frozen if other.creator == live.creator]):
@@ -112,10 +121,13 @@ def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Playe
         except (NotFound, DataCorrupt) as error:
             log.warning("%s can't be continued from: %s", player.name, error)
             continue
+        if card.agent != config:
+            log.warning("%s can't be continued from: its [agent] settings differ", player.name)
+            continue
         places = {view.player: view.place for view in client.curricula()}
         place = places.get(live.name, Place())
         log.warning(
-            "no checkpoint fits the league's log: training continues from %s, with a new "
+            "no checkpoint here fits the league's log: training continues from %s, with a new "
             "optimizer and new references",
             player.name,
         )
@@ -133,7 +145,6 @@ def snapshot_checkpoint(client: MatchmakerClient, blobs: BlobFolder, live: Playe
             "over": False,
             "reset": False,
         }
-    log.warning("no checkpoint and no snapshot fits the league's log: training begins at step 0")
     return None
 
 

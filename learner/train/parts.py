@@ -124,8 +124,13 @@ def build_parts(
     live = live_player(name, game, generation)
     saved = checkpoints.read_newest(partial(fits_log, client))
     rank_parts = continuing_parts(saved, settings, game, group)
-    if saved is None and checkpoints.unfit and generation is None:
-        saved = snapshot_checkpoint(client, blobs, live)
+    config = AgentConfig.of(settings.agent, game.spec)
+    if saved is None and generation is None and (initial is None or checkpoints.unfit):
+        saved = snapshot_checkpoint(client, blobs, live, config)
+        if saved is None and checkpoints.unfit:
+            log.warning(
+                "no checkpoint and no snapshot fits the league's log: training begins at step 0"
+            )
     joined = join_league(group, client, live, game, saved, rank_parts)
     place = Place(**saved["curriculum"]) if saved else None
     curriculum = Curriculum(settings.curriculum, name, place)
@@ -149,7 +154,6 @@ def build_parts(
     )
     try:
         env = make_env(settings, game, broker, blobs, curriculum.stage, device, live)
-        config = AgentConfig.of(settings.agent, game.spec)
         model = make_model(settings, config, env, folder, device, should_stop)
         card = SnapshotCard(
             agent=config,

@@ -174,3 +174,12 @@ def test_a_learner_continues_with_a_restored_log(trained: Path) -> None:
     train(trained, 512)
     assert (begun_at(trained), updates(trained)) == (256, made // 4)
     assert fsck(trained / "league.db")[0] == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_a_learner_in_an_empty_folder_continues_from_its_newest_snapshot(trained: Path) -> None:
+    assert train(trained, 1024) == ["main@1024"]
+    shutil.rmtree(trained / "learner-main")
+    assert train(trained, 2048) == ["main@1024", "main@2048"]
+    assert begun_at(trained) == 1024
