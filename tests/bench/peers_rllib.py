@@ -98,8 +98,10 @@ def main(given: dict[str, Any]) -> None:
         )
     )
     algorithm = config.build_algo()
-    module = algorithm.get_module("agent")
-    weights = sum(one.numel() for one in module.parameters()) if module is not None else 0
+    learners = algorithm.learner_group.foreach_learner(
+        lambda learner: sum(one.numel() for one in learner.module["agent"].parameters())
+    )
+    weights = next(iter(learners)).get()  # an env runner's module has no value network
     began, points = time.perf_counter(), [(0.0, 0)]
     while time.perf_counter() - began < given["seconds"]:
         result = algorithm.train()
