@@ -43,6 +43,14 @@ moves the policy by 0.01 to 0.03 per update. If the mean is several times as lar
 0.2 no longer limits the policy.
 """
 KL_UPDATES: Final = 10
+KL_BROKE: Final = 1.0
+"""A single update with a larger KL divergence breaks the policy: it leaves the new policy hardly
+anything in common with the old one. A low entropy and a critic without gradients follow from it.
+"""
+EXPLAINS_AGAIN: Final = 0.05
+"""A broken policy has recovered when the explained variance was this high in the mean of
+`KL_UPDATES` updates, and the entropy has not collapsed.
+"""
 STREAKS: Final = {"never_won": 300, "always_won": 500, "term_silent": 500}
 """Number of matches in a row after which each of these alarms begins.
 
@@ -76,6 +84,12 @@ KINDS: Final = {
         "entropy collapsed",
         "The entropy has collapsed to {percent:.1f} % of its largest value: raise "
         "learner.ent_coef, and start from a snapshot of before it (--from).",
+    ),
+    "policy_broke": (
+        "policy broke",
+        "An update broke the policy (KL {value:.3g}), and it has not recovered: lower "
+        "learner.learning_rate tenfold, and start a new run, or continue from a snapshot of before "
+        "it (--from) if there is one.",
     ),
     "value_unexplained": (
         "critic explains nothing",
@@ -225,9 +239,14 @@ class AlarmWatch:
     Args:
         largest_entropy: the entropy of uniform play, in nats.
         wanted_kl: `learner.desired_kl`.
+        broke: KL divergence of an earlier update that broke the policy, or 0.
+
+    Attributes:
+        active: the alarms that are on, by key.
+        broke: as above, for as long as the policy has not recovered.
     """
 
-    def __init__(self, largest_entropy: float, wanted_kl: float | None) -> None:
+    def __init__(self, largest_entropy: float, wanted_kl: float | None, broke: float = 0.0) -> None:
         self._largest = largest_entropy
         self._most_kl = KL_LARGEST if wanted_kl is None else KL_FACTOR * wanted_kl
         self._series: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=EXPLAINED_UPDATES))
@@ -237,15 +256,31 @@ class AlarmWatch:
         self._weighted: frozenset[str] = frozenset()
         self._quiet: dict[str, int] = {}
         self.active: dict[str, Alarm] = {}
+        self.broke = broke
 
     def update(self, facts: UpdateFacts) -> list[Change]:
         """Takes in an update and returns the alarms that began or are over."""
         for name in ("policy/entropy", "value/explained_variance", "policy/approx_kl"):
             if name in facts.metrics:
                 self._series[name].append(facts.metrics[name])
+        self._judge_break(facts.metrics.get("policy/approx_kl", 0.0))
         self._count(facts.matches, facts.weights)
         now = {alarm.key: alarm for alarm in self._found(facts.metrics)}
         return list(self._changes(now, facts.step))
+
+    def _judge_break(self, divergence: float) -> None:
+        if divergence > KL_BROKE and f"{PREFIX}entropy_collapse" not in self.active:
+            self.broke = max(self.broke, divergence)
+            self._series.clear()  # the measurements of the policy before it
+            return
+        explained = self._recent("value/explained_variance", KL_UPDATES)
+        if explained and fmean(explained) > EXPLAINS_AGAIN and not self._collapsed():
+            self.broke = 0.0
+
+    def _collapsed(self) -> list[float]:
+        """Returns the newest entropies if all of them are too low, otherwise []."""
+        entropies = self._recent("policy/entropy", ENTROPY_UPDATES)
+        return entropies if max(entropies, default=math.inf) < ENTROPY_SHARE * self._largest else []
 
     def _count(self, matches: Sequence[MatchFacts], weights: Mapping[str, float]) -> None:
         weighted = frozenset(term for term, weight in weights.items() if weight)
@@ -275,8 +310,9 @@ class AlarmWatch:
         return values if len(values) == updates else []
 
     def _found(self, metrics: Mapping[str, float]) -> Iterator[Alarm]:
-        entropies = self._recent("policy/entropy", ENTROPY_UPDATES)
-        if entropies and max(entropies) < ENTROPY_SHARE * self._largest:
+        if self.broke:
+            yield Alarm("policy_broke", "", self.broke)
+        elif entropies := self._collapsed():
             yield Alarm("entropy_collapse", "", fmean(entropies) / self._largest)
         explained = self._recent("value/explained_variance", EXPLAINED_UPDATES)
         if explained and fmean(explained) < EXPLAINED_VARIANCE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,28 +72,33 @@ def doctor(
     from learner.doctor.game import GameFails, examine_game
     from learner.doctor.run import judge_run, read_run
     from learner.doctor.setup import set_up_of
-    from learner.doctor.training import examine_training, train_minimal_agent
+    from learner.doctor.training import OF_WEIGHTS, examine_training, train_minimal_agent
 
     started = time.monotonic()
     findings: list[Finding] = []
     curve: tuple[float, ...] = ()
-    too_early = ""
+    too_early, updates = "", 0
     if run_dir is not None:
         evidence = read_run(checked_run(run_dir), name)
         findings += judge_run(evidence)
-        set_up, too_early = evidence.set_up, evidence.too_early
+        set_up, too_early, updates = evidence.set_up, evidence.too_early, evidence.updates
         subject = f"{run_dir.name} at step {evidence.step:,}"
     else:
         preset, flags = _named(preset, config, game)
         set_up = set_up_of(resolve(preset, config, [*flags, *(assignments or [])]))
         subject = f"{set_up.spec.name}, {config or f'preset {preset}'}"
+
+    def of_newest(measured: list[Finding]) -> list[Finding]:
+        """Dates to the newest update whatever depends on its weights."""
+        return [replace(one, since=updates) if one.key in OF_WEIGHTS else one for one in measured]
+
     say(f"playing {set_up.spec.name}, then training for a few updates")
     try:
-        findings += [*examine_game(set_up), *examine_training(set_up)]
+        findings += [*examine_game(set_up), *of_newest(examine_training(set_up))]
         if emergency:
             say("training the minimal agent")
             finding, curve = train_minimal_agent(set_up)
-            findings.append(finding)
+            findings += of_newest([finding])
     except (GameFails, Unavailable) as error:
         fix = "let the game play every match to its end, without a failure: the reason says more"
         findings = [judged(FAILS, str(error), failure=True, fix=fix)]

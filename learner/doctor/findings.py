@@ -2,7 +2,7 @@
 
 If a part of a learner is broken, the checks of the parts that depend on it fail as well. Only the
 broken part has to be fixed. So `primary_causes` lists the other findings as consequences of the
-broken part's finding.
+broken part's finding. In a run, the order in time counts too: a cause comes before what follows.
 """
 
 from __future__ import annotations
@@ -37,11 +37,14 @@ class Reason(NamedTuple):
         title: a few words.
         system: group of related reasons, such as `rewards`.
         leads_to: keys of the reasons that may follow from this reason, separated by spaces.
+        leaves: keys of further reasons that follow if a run showed this reason before them: an
+            update that broke the policy leaves its state in the weights for good.
     """
 
     title: str
     system: str
     leads_to: str = ""
+    leaves: str = ""
 
 
 FAILS = "F"
@@ -66,7 +69,7 @@ REASONS: Mapping[str, Reason] = {
     "13": Reason("Network too small", "network", "17 V"),
     "14": Reason("Network too large", "network", "V"),
     "15": Reason("LSTM states not reset", "network", "9 12 13 14 V"),
-    "16": Reason("Learning rate wrong", "updates", "9 20 E V W"),
+    "16": Reason("Learning rate wrong", "updates", "9 20 E V W", "11 12 18"),
     "17": Reason("Batch size wrong", "updates", "16 20 E V"),
     "18": Reason("Entropy too low", "updates", "9 A E W 16 11 17 20 V"),
     "19": Reason("Gamma too high or low", "rewards", "7 8 V"),
@@ -77,7 +80,7 @@ REASONS: Mapping[str, Reason] = {
     "V": Reason("Value estimates wrong", "flow"),
     "A": Reason("Normalisation drifts", "rewards", "E V"),
     "W": Reason("Wins of exactly 0 or 100 %", "opponents"),
-    "E": Reason("Policy broke in an update", "updates"),
+    "E": Reason("Policy broke in an update", "updates", "", "9 11 12 16 18 20 A V W"),
     "M": Reason("Minimal agent learns nothing", "flow"),
 }
 """The twenty reasons of the checklist in docs/doctor.md, and further reasons with letters as keys.
@@ -96,12 +99,17 @@ SYSTEMS = tuple(dict.fromkeys(reason.system for reason in REASONS.values()))
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Holds the verdict on a reason, the measurement, and a fix (empty when all is well)."""
+    """Holds the verdict on a reason, the measurement, and a fix (empty when all is well).
+
+    `since` is the number of updates of the run after which the reason first showed. It is 0 for
+    the game and the settings, which are the same from the start.
+    """
 
     key: str
     measured: str
     verdict: Verdict
     fix: str = ""
+    since: int = 0
 
     @property
     def title(self) -> str:
@@ -111,9 +119,23 @@ class Finding:
     def is_bad(self) -> bool:
         return self.verdict in (Verdict.WARNING, Verdict.FAILURE)
 
+    def explains(self, other: Finding) -> bool:
+        """Whether `other` may follow from this finding, by its reason, its time and its weight."""
+        if other.verdict.severity > self.verdict.severity:
+            return False
+        if other.key in LEADS_TO[self.key] and self.since <= other.since:
+            return True
+        return other.key in REASONS[self.key].leaves.split() and self.since < other.since
+
 
 def judged(
-    key: str, measured: str, *, failure: bool = False, warning: bool = False, fix: str
+    key: str,
+    measured: str,
+    *,
+    failure: bool = False,
+    warning: bool = False,
+    fix: str,
+    since: int = 0,
 ) -> Finding:
     """Makes a finding with the worst verdict that applies.
 
@@ -123,10 +145,11 @@ def judged(
         failure: whether the verdict is a failure.
         warning: whether the verdict is at least a warning.
         fix: the fix. It is dropped if nothing is wrong.
+        since: as in `Finding`.
     """
     verdict = Verdict.FAILURE if failure else Verdict.WARNING if warning else Verdict.OK
     fix = "" if verdict is Verdict.OK else fix
-    return Finding(key=key, measured=measured, verdict=verdict, fix=fix)
+    return Finding(key=key, measured=measured, verdict=verdict, fix=fix, since=since)
 
 
 def unknown(key: str, why: str) -> Finding:
@@ -159,12 +182,7 @@ def primary_causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
 
     @cache
     def cause_of(finding: Finding) -> Finding:
-        severity = finding.verdict.severity
-        above = [
-            other
-            for other in bad
-            if finding.key in LEADS_TO[other.key] and other.verdict.severity >= severity
-        ]
+        above = [other for other in bad if other.explains(finding)]
         return min(map(cause_of, above), key=bad.index, default=finding)
 
     causes = [finding for finding in bad if cause_of(finding) is finding]

@@ -24,7 +24,9 @@ from league.errors import NotFound
 from league.players import Book, Role
 from league.runs.alarms import (
     ENTROPY_LOW,
+    ENTROPY_SHARE,
     EXPLAINED_VARIANCE,
+    KL_BROKE,
     KL_LARGEST,
     Alarm,
     AlarmWatch,
@@ -41,8 +43,6 @@ from learner.train.checkpoint import CheckpointFolder
 
 FEWEST_UPDATES, FEWEST_MATCHES = 20, 40
 """Fewest updates and matches from which the checks can conclude anything."""
-OVERSHOT = 1.0
-"""A run fails the check if the KL divergence of a single update is larger than this."""
 BROKE = 0.3
 """Smallest share of the policy's entropy that must be left after an update. After a healthy update,
 over 90 % is left.
@@ -96,6 +96,13 @@ class RunEvidence:
         if self.updates >= FEWEST_UPDATES:
             return ""
         return f"too early to judge the run: {self.updates} of at least {FEWEST_UPDATES} updates"
+
+    def restart(self, update: int) -> str:
+        """Says from where to train again if the policy was last well before an update (from 1)."""
+        step = int(self.scalars["policy/approx_kl"].steps[update - 2]) if update > 1 else 0
+        if step < self.set_up.settings.learner.snapshot_interval:
+            return f"start a new run: no snapshot is older than update {update}"
+        return f"continue from a snapshot of step {step:,} or before (--from)"
 
     def has_alarm(self, kind: str) -> bool:
         return any(alarm.kind == kind for alarm in self.alarms)
@@ -193,7 +200,7 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
         on = [alarm for alarm in run.alarms if alarm.kind in kinds]
         measured, _, fix = on[0].sentence.partition(": ") if on else (healthy, "", "")
         whole = any(alarm.kind == "term_dominates" and alarm.value > ALONE for alarm in on)
-        yield judged(key, measured, failure=whole, warning=bool(on), fix=fix)
+        yield judged(key, measured, failure=whole, warning=bool(on), fix=fix, since=run.updates)
     if run.flattered:
         name = max(run.flattered, key=run.flattered.__getitem__)
         yield judged(
@@ -205,6 +212,8 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
     if run.too_early:
         for key in ("A", "E"):  # the short training judges the other reasons
             yield unknown(key, run.too_early)
+        if max(run.scalar("policy/approx_kl"), default=0.0) > KL_BROKE:  # an early end is no excuse
+            yield _moves(run)
         return
     yield from _policy(run, run.scalar("policy/entropy"))
     now = median(run.late("value/explained_variance"))
@@ -216,6 +225,7 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
         warning=now < EXPLAINED_VARIANCE or (now < 0.05 and best > 0.3),
         fix="the critic knows less than a mean: look at the rewards (6 to 8), lower "
         "learner.learning_rate",
+        since=run.updates,
     )
     scale = run.scalar("reward/scale")
     half = scale[len(scale) // 2 :]
@@ -228,39 +238,57 @@ def judge_run(run: RunEvidence) -> Iterator[Finding]:
         warning=drift > 3.0,
         fix="keep reward weights of one size from stage to stage (a preset that anneals changes "
         "them)",
+        since=run.updates // 2,
     )
 
 
 def _policy(run: RunEvidence, entropies: list[float]) -> Iterator[Finding]:
     """Judges reasons E, 16 and 18: entropy, and how far updates move the policy."""
-    kls, late = run.scalar("policy/approx_kl"), median(run.late("policy/approx_kl"))
     falls = [(b / a, number) for number, (a, b) in enumerate(pairwise(entropies), 1) if a > 1e-9]
     left, worst = min(falls, default=(1.0, 0))
     yield judged(
         "E",
         f"the worst update (number {worst}) left {left:.0%} of the entropy; largest KL "
-        f"{max(kls):.2g}",
+        f"{max(run.scalar('policy/approx_kl')):.2g}",
         failure=left < BROKE,
         warning=left < 0.5,
-        fix="continue from a snapshot before it (--from) with desired_kl = 0.012 or a lower "
-        "learning_rate",
+        fix=f"set desired_kl = 0.012 or a lower learning_rate, and {run.restart(worst)}",
+        since=worst,
     )
-    now, spec = fmean(run.late("policy/entropy")), run.set_up.spec
-    share = now / largest_entropy(spec.action_kind, spec.action_size)
+    spec = run.set_up.spec
+    largest = largest_entropy(spec.action_kind, spec.action_size)
+    now, since = fmean(run.late("policy/entropy")), _first(entropies, below=ENTROPY_LOW * largest)
     yield judged(
         "18",
-        f"entropy {entropies[0]:.3g} at first, {now:.3g} now: {share:.0%} of the largest",
-        # If a single update lowered the entropy, E reports it. A larger bonus would not help.
-        failure=run.has_alarm("entropy_collapse") and left >= BROKE,
-        warning=share < ENTROPY_LOW and left >= BROKE,
-        fix="raise learner.ent_coef and learner.ent_coef_final, and start from an older snapshot "
-        "(--from)",
+        f"entropy {entropies[0]:.3g} at first, {now:.3g} now: {now / largest:.0%} of the largest",
+        failure=run.has_alarm("entropy_collapse") or now < ENTROPY_SHARE * largest,
+        warning=now < ENTROPY_LOW * largest,
+        fix=f"raise learner.ent_coef and learner.ent_coef_final, and {run.restart(since)}",
+        since=since,
     )
+    yield _moves(run)
+
+
+def _moves(run: RunEvidence) -> Finding:
+    """Judges reason 16: how far updates move the policy. An update of KL `KL_BROKE` moves it before
+    the update's own entropy shows this, so its number counts from 0 here.
+    """
+    kls, late = run.scalar("policy/approx_kl"), median(run.late("policy/approx_kl"))
+    broke = max(kls) > KL_BROKE
     stuck = max(kls) < STUCK and optimizer_steps(run.set_up.settings.learner) > 1
-    yield judged(
+    first = _first([-kl for kl in kls], below=-KL_BROKE if broke else -KL_LARGEST)
+    fix = f"{'raise' if stuck else 'lower'} learner.learning_rate tenfold"
+    return judged(
         "16",
-        f"updates move the policy by a KL of {late:.2g} (largest of all {max(kls):.2g})",
-        failure=late > 2.0 * KL_LARGEST or max(kls) > OVERSHOT or stuck,
+        f"updates move the policy by a KL of {late:.2g} (largest of all {max(kls):.2g}"
+        + (f", over {KL_BROKE:g} first in update {first})" if broke else ")"),
+        failure=late > 2.0 * KL_LARGEST or broke or stuck,
         warning=late > KL_LARGEST or run.has_alarm("kl_too_high"),
-        fix=f"{'raise' if stuck else 'lower'} learner.learning_rate tenfold",
+        fix=f"{fix}, and {run.restart(first)}" if broke else fix,
+        since=first if stuck else first - 1,
     )
+
+
+def _first(values: list[float], below: float) -> int:
+    """Returns the number, from 1, of the first of `values` that is low, or of the last value."""
+    return next((n for n, value in enumerate(values, 1) if value < below), len(values))

@@ -87,6 +87,9 @@ MINIMAL_LEARNER = {
 }
 """The minimal agent's settings of [learner]. They replace all settings that matter except gamma,
 which belongs to the rewards."""
+OF_WEIGHTS = frozenset({"11", "12", "16", "18", "20", "V", "M"})
+"""The reasons that depend on the weights with which the training begins. (M does not, but it
+follows from anything.)"""
 NEED_TRAINING = ("11", "12", "13", "14", "15", "16", "18", "20", "B", "V")
 
 

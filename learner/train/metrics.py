@@ -154,6 +154,7 @@ class Reporter:
         model: LeaguePPO,
         broker: MatchBroker,
         group: RankGroup,
+        broke: float = 0.0,
     ) -> None:
         env: LeagueVecEnv = model.env
         self._model, self._env, self._broker, self._group = model, env, broker, group
@@ -162,11 +163,18 @@ class Reporter:
         self._progress = Progress(settings.steps, spec.frames_per_second)
         self._terms = spec.reward_terms
         entropy = largest_entropy(spec.action_kind, spec.action_size)
-        self._watch = AlarmWatch(entropy, settings.desired_kl)
+        self._watch = AlarmWatch(entropy, settings.desired_kl, broke)
         self._alarms: dict[str, float] = {}
         self._updates_reported = model._n_updates
         self._other_frames = 0  # of the other ranks
         self.metrics: dict[str, float] = {}
+
+    @property
+    def broke(self) -> float:
+        """KL divergence of the update that broke the policy (`league.runs.alarms`), or 0. A
+        checkpoint keeps it.
+        """
+        return self._watch.broke
 
     def update(self, stage: int) -> None:
         """Writes the matches that ended in the newest rollout on all ranks to files, and renews

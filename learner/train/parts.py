@@ -190,7 +190,9 @@ def build_parts(
                 model.num_timesteps = env.learner_step = snapshots.last_step = begun
         group.broadcast_weights(model.policy)
         stages.set_rewards(model)
-        reporter = Reporter(folder, settings.learner, model, broker, group)
+        reporter = Reporter(
+            folder, settings.learner, model, broker, group, (saved or {}).get("broke", 0.0)
+        )
         if isinstance(game, HostedGame | WorkerGame):
             game.host.on_wait = reporter.wait
     except BaseException:

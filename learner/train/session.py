@@ -179,6 +179,7 @@ class Session:
                 "curriculum": vars(self.stages.curriculum.place),
                 "publisher": [self.publisher.parent, self.publisher.last_step],
                 "pending": None if pending is None else [pending.to_json(), milestone],
+                "broke": self.reporter.broke,
                 "over": self.over,
                 "reset": self.reset,
                 "population": self.member.state(),

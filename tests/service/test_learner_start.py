@@ -153,6 +153,15 @@ def test_weights_alone_come_from_a_checkpoint_if_asked_and_with_their_scale_from
     begins_anew(session)
 
 
+def test_a_resumed_learner_remembers_the_update_that_broke_its_policy(league):
+    league.learn("--steps", "256", "--name", "broken")
+    folder = CheckpointFolder(league.folder / "learner-broken" / "checkpoints")
+    saved = folder.read_newest()
+    assert saved["broke"] == 0.0
+    folder.write(256, {**saved, "broke": 9.0})
+    assert league.begin("--steps", "512", "--name", "broken").reporter.broke == 9.0
+
+
 def test_a_learner_that_starts_from_a_snapshot_publishes_and_starts_so_once(
     league, snapshot, tmp_path, capsys
 ):

@@ -114,6 +114,32 @@ def test_an_alarm_is_said_once_and_once_more_when_it_is_over():
     ]
 
 
+BREAK = update(0, policy__approx_kl=226.0, policy__entropy=1.1, value__explained_variance=-0.02)
+DEAD = {"policy__approx_kl": 0.0, "policy__entropy": 0.0, "value__explained_variance": 0.0}
+RANDOM = {**DEAD, "policy__entropy": 5.6}
+WELL = {"policy__approx_kl": 0.01, "policy__entropy": 4.8, "value__explained_variance": 0.4}
+
+
+@pytest.mark.parametrize("after", [DEAD, RANDOM])
+def test_a_policy_that_an_update_broke_keeps_its_one_alarm_until_it_recovers(after):
+    watch = AlarmWatch(TEN_KEYS, 0.012)
+    ill = [BREAK, *(update(step, **after) for step in range(1, 60))]
+    assert told(watch, ill) == [("policy_broke", "", False, 0)]
+    assert watch.active["alarm/policy_broke"].value == 226.0
+    resumed = AlarmWatch(TEN_KEYS, 0.012, watch.broke)
+    assert told(resumed, [update(60, **after)]) == [("policy_broke", "", False, 60)]
+    well = [update(step, **WELL) for step in range(61, 100)]
+    assert [found[:3] for found in told(resumed, well)] == [("policy_broke", "", True)]
+    assert resumed.broke == 0.0
+
+
+def test_an_update_that_breaks_a_policy_without_entropy_is_not_the_cause():
+    low = [update(step, **{**WELL, "policy__entropy": 0.1}) for step in range(12)]
+    after = [update(step, **DEAD) for step in range(13, 30)]
+    found = told(AlarmWatch(TEN_KEYS, None), [*low, BREAK, *after])
+    assert {kind for kind, *_ in found} == {"entropy_collapse", "kl_too_high"}
+
+
 def test_a_clipped_number_is_told_at_once_by_its_name():
     metrics = {f"{alarms.CLIPPED}left/3/-1/1": 40.0, "loss/value": 0.5}
     updates = [UpdateFacts(step=step, metrics=metrics if step < 3 else {}) for step in range(20)]

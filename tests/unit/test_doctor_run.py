@@ -24,7 +24,7 @@ from league.runs.finding import FORMAT
 from league.runs.folder import write_config
 from league.runs.records import Series
 from league.settings.base import resolve
-from learner.doctor.findings import REASONS, SYSTEMS, ordered, primary_causes
+from learner.doctor.findings import REASONS, SYSTEMS, judged, ordered, primary_causes
 from learner.doctor.run import judge_run, read_run
 from learner.doctor.setup import build_model
 from learner.train.checkpoint import CheckpointFolder, algorithm_state
@@ -108,15 +108,20 @@ def with_values(evidence, **changes):
     return replace(evidence, scalars={**evidence.scalars, **changed})
 
 
-def from_update(number, factor):
-    return lambda values: np.where(np.arange(len(values)) < number, values, factor * values)
+def from_update(number, factor, first=None):
+    """Multiplies from an update (counted from 0) on; `first` replaces the values before it."""
+
+    def change(values):
+        before = values if first is None else first
+        return np.where(np.arange(len(values)) < number, before, factor * values)
+
+    return change
 
 
 @pytest.mark.parametrize(
     ("key", "verdict", "changes"),
     [
         ("18", "warning", {"policy__entropy": lambda v: np.geomspace(v[0], 0.3, len(v))}),
-        ("E", "failure", {"policy__entropy": from_update(20, 0.1)}),
         ("E", "warning", {"policy__entropy": from_update(20, 0.4)}),
         ("V", "warning", {"value__explained_variance": lambda v: np.where(v == v[0], 0.6, 0.01)}),
         ("A", "failure", {"reward__scale": from_update(20, 20.0)}),
@@ -129,6 +134,58 @@ def from_update(number, factor):
 def test_what_the_scalars_say_is_named_alone(evidence, key, verdict, changes):
     assert causes(evidence) == {}
     assert causes(with_values(evidence, **changes)) == {key: (verdict, set())}
+
+
+KL, ENTROPY = "policy__approx_kl", "policy__entropy"
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause", "follows"),
+    [
+        # the first update broke the policy, as a learning rate of 0.1 does
+        (
+            {KL: from_update(1, 0.0, first=226.0), ENTROPY: from_update(1, 0.0, first=1.1)},
+            "16",
+            "E 18",
+        ),
+        ({KL: from_update(1, 1.0, first=226.0), ENTROPY: lambda v: 0.0 * v}, "16", "18"),
+        ({KL: from_update(20, 1e6), ENTROPY: from_update(20, 0.1)}, "16", "E 18"),
+        # the entropy had fallen before the update
+        (
+            {KL: from_update(28, 1e6), ENTROPY: lambda v: np.geomspace(v[0], 0.001, len(v))},
+            "18",
+            "16",
+        ),
+        ({ENTROPY: from_update(20, 0.1)}, "E", "18"),
+    ],
+)
+def test_the_first_to_break_is_the_cause_of_what_came_later(evidence, changes, cause, follows):
+    found = causes(with_values(evidence, **changes))
+    assert found == {cause: ("failure", set(follows.split()))}
+
+
+def test_what_the_newest_weights_show_follows_from_the_update_that_broke_them(evidence):
+    broken = with_values(evidence, **{KL: from_update(1, 0.0, first=5.3)})
+    probed = [
+        judged(key, "by the probe", failure=True, fix="", since=since)
+        for key, since in (("11", UPDATES), ("18", UPDATES), ("12", UPDATES), ("17", 0))
+    ]
+    found = {
+        cause.finding.key: {one.key for one in cause.consequences}
+        for cause in primary_causes(ordered([*judge_run(broken), *probed]))
+    }
+    assert found == {"17": {"16", "11", "12", "18"}}  # a setting was wrong before the first update
+    without = ordered([*judge_run(broken), *probed[:-1]])
+    assert [cause.finding.key for cause in primary_causes(without)] == ["16"]
+
+
+@pytest.mark.parametrize(("update", "words"), [(0, "start a new run"), (28, "--from")])
+def test_a_broken_run_starts_anew_or_from_a_snapshot_of_before(evidence, update, words):
+    few = replace(evidence, set_up=sick.set_up("learner.snapshot_interval=2000"))
+    broken = with_values(few, **{KL: lambda v: np.where(np.arange(len(v)) == update, 9.0, v)})
+    (finding,) = [one for one in judge_run(broken) if one.key == "16"]
+    assert "lower learner.learning_rate" in finding.fix
+    assert words in finding.fix
 
 
 @pytest.mark.parametrize(
@@ -171,6 +228,8 @@ def test_a_run_of_too_few_updates_is_not_judged(evidence):
     }
     found = {one.key: one.verdict.value for one in judge_run(replace(evidence, scalars=few))}
     assert found == {"9": "ok", "C": "ok", "W": "ok", "A": "unknown", "E": "unknown"}
+    broken = with_values(replace(evidence, scalars=few), **{KL: from_update(1, 1.0, first=226.0)})
+    assert causes(broken) == {"16": ("failure", set())}  # this shows at once
 
 
 def change_rows(path, change, times=1):
