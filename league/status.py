@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from league.players import Book
 
-ENDED = ("done", "stopped")
+SERVES_PAGES = "serves pages"
+"""Activity of a dashboard while no person plays. It sends no heartbeats then."""
+ENDED = ("done", "stopped", SERVES_PAGES)
 """Activities of a worker that has stopped working."""
 PAUSED = "paused"
 """Activity of a learner that waits because an operator has paused the learners."""
