@@ -98,3 +98,15 @@ def test_a_highlight_says_whose_win_over_which_bot_it_is(tmp_path):
     page = "".join(map(str, now.show(source, {})))
     assert "▶ Win of the newest agent over its hardest bot: kiter<" in page
     assert "▶ Win of main@7 over its hardest bot: kiter<" in page
+
+
+@pytest.mark.parametrize(("sigma", "is_sure"), [(0.1, True), (8.0, False)])
+def test_a_lead_smaller_than_its_margin_is_not_sure(sigma, is_sure):
+    league = screens.full().league
+    rated = tuple(
+        replace(one, sigma=sigma, mu=30.0 - place) for place, one in enumerate(league.ratings)
+    )
+    source = SimpleNamespace(facts=replace(league, ratings=rated), events=list, run_dir=None)
+    progress = str(now.show(source, {})[0])
+    assert " above " in progress
+    assert ("not sure" not in progress) is is_sure

@@ -102,6 +102,7 @@ def _best(ratings: Sequence[Rating]) -> Text:
         )
         if lead >= 0.0:
             words += [f" and is {margin} above ", other]
+            words += [", but this lead is not sure yet"] if half > lead else []
         else:
             words += [
                 " and ranks above ",
