@@ -728,8 +728,6 @@ def test_a_game_of_cards_is_played_with_the_mouse_and_a_person_may_think_for_lon
             assert [one.games for one in client.ratings() if one.player.name == "human"] == [1]
         tab.click('[data-part="choices"] a:has-text("replay")')
         tab.wait_for_selector('[data-film] [data-part="clock"]:not(:empty)')
-        tab.goto(address)
-        tab.wait_for_selector("tr:has(td:text-is('dashboard')):has-text('serves pages')")
         apart(server.__exit__, None, None, None)
         for path in ("/leaderboard", "/"):
             tab.goto(address + path)

@@ -14,7 +14,6 @@ import pytest
 from test_league import League, answered, assert_whole, dashboard
 
 from league.rpc.client import MatchmakerClient
-from league.status import SERVES_PAGES
 
 LIMITS = {"silent_seconds": 5.0, "hang_seconds": 12.0}
 CALL_SECONDS = 5.0
@@ -53,7 +52,7 @@ def test_a_learner_that_hangs_is_reported_and_replaced(
         shown = league.pid("league.views.dashboard.main")
         with MatchmakerClient(str(league.announced("matchmaker")["address"])) as client:
             person = client.open_incarnation("dashboard")
-            client.heartbeat(person, 0, activity=SERVES_PAGES)  # as it does after a person's match
+            client.heartbeat(person, 0, activity="stopped")  # as it does after a person's match
         reached = league.steps()
         os.kill(hung, signal.SIGSTOP)
         league.until(lambda: re.search("learner-main .*heartbeat for 5 s", league.words))

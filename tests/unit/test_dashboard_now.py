@@ -67,8 +67,18 @@ def processes(*workers: WorkerStatus) -> str:
 
 
 def test_the_speed_of_learners_and_evaluators_is_shown(evaluator):
-    speeds = {"rate/matches_per_second": 3.25}
-    assert "3.2 matches/s" in processes(replace(evaluator, metrics=speeds))
+    for speed, words in ((3.25, "3.2 matches/s"), (0.03, "1.8 matches/min"), (0.0, "")):
+        found = processes(replace(evaluator, metrics={"rate/matches_per_second": speed}))
+        assert words in found
+        assert ("matches/" in found) is bool(words)
+
+
+def test_a_dashboard_serves_pages_after_a_persons_match(evaluator):
+    for activity, is_said in (("a person plays", False), ("stopped", True)):
+        found = processes(replace(evaluator, worker="dashboard", mix="", activity=activity))
+        assert ("serves pages" in found) is is_said
+        assert ("stopped" in processes(replace(evaluator, activity=activity))) is is_said
+        assert "stopped" not in found
 
 
 def test_nodes_are_shown_where_there_are_several(evaluator):

@@ -31,7 +31,6 @@ from league.players import (
     newest_snapshot,
 )
 from league.settings.base import resolve
-from league.status import SERVES_PAGES
 from league.views.dashboard.source import Source
 
 if TYPE_CHECKING:  # torch takes two seconds to load
@@ -126,8 +125,8 @@ class Arena:
             raise
 
     def ended(self) -> None:
-        """Removes a match from the count. After the last match, it reports that the dashboard only
-        serves pages, so that its missing heartbeats don't count as hanging.
+        """Removes a match from the count. After the last match, it reports that the dashboard has
+        stopped, so that its missing heartbeats don't count as hanging.
         """
         with self._lock:
             self._running -= 1
@@ -135,7 +134,7 @@ class Arena:
             if self._running or self._incarnation is None:
                 return
             try:
-                self._source.client.heartbeat(self._incarnation, 0, activity=SERVES_PAGES)
+                self._source.client.heartbeat(self._incarnation, 0, activity="stopped")
             except LeagueError as error:
                 _log.warning("the end of a match could not be told: %s", error)
 

@@ -223,7 +223,7 @@ def _doing(process: ProcessFacts, screen: Screen) -> str:
         return SERVES_PAGES
     if worker is None or league.status is None:
         return "starting"
-    return f"silent since {worker.activity}" if league.status.is_silent(worker) else worker.activity
+    return f"silent since {worker.activity}" if league.status.is_silent(worker) else worker.doing
 
 
 def _notes(notes: Sequence[Note], width: int) -> list[RenderableType]:
