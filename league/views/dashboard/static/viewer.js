@@ -128,7 +128,8 @@ new MutationObserver((_, observer) => {
 
 /* The button says what it does now, in the film's player and where a person plays. */
 addEventListener("fullscreenchange", () => {
-  const words = document.fullscreenElement ? "leave full screen" : "full screen";
+  const leave = matchMedia("(pointer:coarse)").matches ? "leave" : "leave full screen";
+  const words = document.fullscreenElement ? leave : "full screen";
   document.querySelectorAll('[data-part="full"]').forEach((one) => { one.textContent = words; });
 });
 
