@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from league.players import Book
 
+DASHBOARD, SERVES_PAGES = "dashboard", "serves pages"
 ENDED = ("done", "stopped")
 """Activities of a worker that has stopped working."""
 PAUSED = "paused"
@@ -109,6 +110,14 @@ class WorkerStatus:
     is_quarantined: bool = False
     node: str = ""
     """Name of the machine that the worker runs on, "" before its first heartbeat."""
+
+    @property
+    def doing(self) -> str:
+        """The activity in words. A dashboard is a worker only while a person plays, and serves its
+        pages before and after that.
+        """
+        is_idle = self.worker == DASHBOARD and self.activity in ENDED
+        return SERVES_PAGES if is_idle else self.activity
 
 
 @dataclass(frozen=True, kw_only=True)

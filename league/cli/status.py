@@ -124,7 +124,7 @@ def _worker_row(worker: WorkerStatus, now: float) -> tuple[str, ...]:
     return (
         worker.worker,
         worker.player,
-        f"{worker.activity} ({worker.mix})" if worker.mix else worker.activity,
+        f"{worker.activity} ({worker.mix})" if worker.mix else worker.doing,
         f"{worker.step:,}" if worker.player else "",
         speed(worker.metrics),
         str(worker.open_leases),

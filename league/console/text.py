@@ -70,13 +70,17 @@ def percent(value: float | None) -> str:
 
 
 def speed(metrics: Mapping[str, float]) -> str:
-    """Returns a worker's speed with its unit, or "" if the worker does not report its speed.
+    """Returns a worker's speed with its unit, or "" if the worker does not report a speed above 0.
 
-    A learner reports steps per second, and an evaluator matches per second.
+    A learner reports steps per second, and an evaluator matches per second. A speed below 1 is
+    shown per minute.
     """
     for name, unit in SPEEDS.items():
-        if name in metrics:
-            return f"{metrics[name]:,.{0 if metrics[name] >= 10 else 1}f} {unit}"
+        if metrics.get(name):
+            value = metrics[name]
+            if value < 1.0:
+                value, unit = 60.0 * value, unit.replace("/s", "/min")
+            return f"{value:,.{0 if value >= 10 else 1}f} {unit}"
     return ""
 
 

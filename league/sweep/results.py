@@ -100,8 +100,10 @@ def render(order: Order, trials: Sequence[Trial]) -> str:
     )
     parts = [section("Trials", table(headings, rows), words=words)]
     if best is not None:
-        flags = " ".join(f"--set {assignment(*one)}" for one in best.settings.items())
-        shown = Markup("<p><code>{}</code></p>").format(flags)
+        flags = (f"--set {assignment(*one)}" for one in best.settings.items())
+        shown = Markup("<p>{}</p>").format(
+            joined((Markup("<code>{}</code>").format(flag) for flag in flags), " ")
+        )
         parts.insert(0, section("The first trial", shown, words=_lead(best, trials)))
     title = f"Sweep {order.folder.name}"
     return page(title, title, "A search of settings", facts, parts, str(order.folder))

@@ -248,6 +248,8 @@ def _draw_forest(figure: Figure | SubFigure, chart: Forest) -> None:
             if math.isfinite(mean.low):
                 axes.hlines(y, mean.low, mean.high, color=color, linewidth=2.2, alpha=0.55)
             axes.plot(mean.value, y, "o", color=color, markersize=5.5)
+        if panel.percent:  # from 0, and never so narrow that rounded ticks repeat
+            axes.set_xlim(-0.03, min(1.03, max(0.13, axes.get_xlim()[1])))
     columns[0].set_ylim(len(chart.rows) - 0.5, -0.5)
     columns[0].set_yticks(range(len(chart.rows)), chart.rows, color=INK, parse_math=False)
     if 1 < len(groups) < len(chart.rows):

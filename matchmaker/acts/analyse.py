@@ -141,9 +141,8 @@ def _open_epoch(league: League, tx: Transaction, book: Book) -> bool:
     if epoch is None:
         return False
     text = (
-        f"{book.value} ratings: {epoch.draw_probability:.1%} draws are expected from now on; "
-        f"predictions use sharpness {epoch.link.sharpness:.2f} and logistic share "
-        f"{epoch.link.logistic_share:.1f}, measured in {epoch.games:,} results"
+        f"{book.value} ratings: {epoch.draw_probability:.1%} draws are expected from now on, "
+        f"measured in {epoch.games:,} results"
     )
     league.log(tx, "rating_epoch", text, book=book.value, **epoch_data(epoch))
     return True

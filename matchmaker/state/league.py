@@ -205,7 +205,7 @@ class League:
             return
         policy_json = json.dumps(settings.policy(), sort_keys=True)
         if tx.add_policy(policy, policy_json, self.clock.now()):
-            text = f"opponents are drawn by policy {policy}"
+            text = "recorded the settings by which opponents are drawn"
             self.log(tx, "configuration", text, policy=policy)
         tx.after_commit(lambda: setattr(self, "_stored_policy", policy))
 

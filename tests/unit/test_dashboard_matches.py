@@ -12,7 +12,8 @@ from league.games.registry import game_spec
 from league.players import Book
 from league.views.dashboard.pages import matches
 
-STATS = {"distance_sum": 2700.0, "air_frames": 450.0, "damage_dealt": 12.0}
+STATS = {"distance_sum": 2700.0, "air_frames": 450.0, "damage_dealt": 12.5, "attacks": 59.0}
+STATS |= {"keys_pressed": 1800.0, "spawn_side": -1.0}
 
 
 def cells(game: str | None) -> dict[str, str]:
@@ -36,7 +37,10 @@ def test_sums_over_frames_are_means_and_frames_are_seconds():
     assert shown["length"] == "30.0 s"
     assert shown["mean distance"] == "3.0"
     assert shown["air seconds"] == "15.0"
-    assert shown["damage dealt"] == "12.0"
+    assert shown["damage dealt"] == "12.5"
+    assert shown["attacks"] == "59"
+    assert shown["mean keys held at once"] == "2.0"
+    assert shown["began on the"] == "left"
 
 
 def test_a_game_of_choices_has_moves_and_an_unknown_game_frames():

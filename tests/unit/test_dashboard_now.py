@@ -67,8 +67,18 @@ def processes(*workers: WorkerStatus) -> str:
 
 
 def test_the_speed_of_learners_and_evaluators_is_shown(evaluator):
-    speeds = {"rate/matches_per_second": 3.25}
-    assert "3.2 matches/s" in processes(replace(evaluator, metrics=speeds))
+    for speed, words in ((3.25, "3.2 matches/s"), (0.03, "1.8 matches/min"), (0.0, "")):
+        found = processes(replace(evaluator, metrics={"rate/matches_per_second": speed}))
+        assert words in found
+        assert ("matches/" in found) is bool(words)
+
+
+def test_a_dashboard_serves_pages_after_a_persons_match(evaluator):
+    for activity, is_said in (("a person plays", False), ("stopped", True)):
+        found = processes(replace(evaluator, worker="dashboard", mix="", activity=activity))
+        assert ("serves pages" in found) is is_said
+        assert ("stopped" in processes(replace(evaluator, activity=activity))) is is_said
+        assert "stopped" not in found
 
 
 def test_nodes_are_shown_where_there_are_several(evaluator):
@@ -98,3 +108,15 @@ def test_a_highlight_says_whose_win_over_which_bot_it_is(tmp_path):
     page = "".join(map(str, now.show(source, {})))
     assert "▶ Win of the newest agent over its hardest bot: kiter<" in page
     assert "▶ Win of main@7 over its hardest bot: kiter<" in page
+
+
+@pytest.mark.parametrize(("sigma", "is_sure"), [(0.1, True), (8.0, False)])
+def test_a_lead_smaller_than_its_margin_is_not_sure(sigma, is_sure):
+    league = screens.full().league
+    rated = tuple(
+        replace(one, sigma=sigma, mu=30.0 - place) for place, one in enumerate(league.ratings)
+    )
+    source = SimpleNamespace(facts=replace(league, ratings=rated), events=list, run_dir=None)
+    progress = str(now.show(source, {})[0])
+    assert " above " in progress
+    assert ("not sure" not in progress) is is_sure

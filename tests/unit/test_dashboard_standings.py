@@ -14,7 +14,7 @@ import screens
 from league.players import Book, PayoffCell, PlayerKind, Rating
 from league.runs.folder import write_config
 from league.settings.base import resolve
-from league.views.dashboard.pages import play, standings
+from league.views.dashboard.pages import payoffs, play, standings
 
 HOSTILE = "<img src=x onerror=alert(1)>@5"
 
@@ -58,6 +58,11 @@ def test_names_stay_text_and_a_search_finds_them_in_a_folded_lineage(ratings):
     assert shown(ratings, search="nobody") == []
 
 
+def hardest(source: SimpleNamespace) -> list[str]:
+    page = "".join(map(str, play.show(source, {})))
+    return re.findall(r'value="([^"]*)"><b>Hard', page)
+
+
 def test_the_hardest_level_is_the_best_member_of_the_leaderboard(ratings, tmp_path):
     sure, unsure, *others = (
         replace(one, player=replace(one.player, digest="d" * 64)) for one in ratings
@@ -70,8 +75,15 @@ def test_the_hardest_level_is_the_best_member_of_the_leaderboard(ratings, tmp_pa
         ratings=lambda book: [sure, unsure, *others],
         is_served=lambda: True,
     )
-    page = "".join(map(str, play.show(source, {})))
-    assert re.findall(r'value="([^"]*)"><b>Hard', page) == [sure.player.name]
+    assert hardest(source) == [sure.player.name]
+    newest = replace(sure.player, name="main@900000", step=900_000)  # without a rating
+    bots = [one for one in ratings if one.player.kind is PlayerKind.BOT]
+    source.players = lambda: {one.name: one for one in (newest, *(bot.player for bot in bots))}
+    source.ratings = lambda book: [replace(bot, wins=1, draws=0, losses=0) for bot in bots]
+    playable = [bot.player.name for bot in bots if bot.player.name != play.STILL]
+    assert hardest(source) == playable[:1]
+    source.ratings = lambda book: []
+    assert hardest(source) == [newest.name]
 
 
 @pytest.mark.parametrize(("wins", "is_sure"), [(0, False), (6, False), (40, True)])
@@ -107,3 +119,32 @@ def test_the_pages_explain_greedy_matches(ratings):
             standings.show_player(source, {"name": best.name}),
         )
         assert ["likelier value" in "".join(map(str, page)) for page in pages] == [is_said] * 2
+
+
+def test_the_map_of_payoffs_shows_every_bot_and_the_newest_and_best_others(ratings):
+    few = 2 * len(screens.BOTS) - 2  # the bots are more than half of these
+    names = payoffs.chosen(ratings, few)
+    assert set(screens.BOTS) < set(names)
+    others = [one for one in ratings if one.player.kind is PlayerKind.SNAPSHOT]
+    newest = max(others, key=lambda one: one.player.step)
+    assert {newest.player.name, others[0].player.name} <= set(names)
+    assert len(names) < len(ratings)
+
+
+def test_no_page_calls_two_sigma_a_confidence_of_95_percent(ratings):
+    one, other = (rating.player for rating in ratings[:2])
+    source = SimpleNamespace(
+        run_dir=None,
+        ratings=lambda book: ratings,
+        players=lambda: {player.name: player for player in (one, other)},
+        player=lambda name: {player.name: player for player in (one, other)}[name],
+        status=lambda: SimpleNamespace(workers=()),
+        payoff=lambda book, *_: (),
+    )
+    for page in (
+        standings.show_player(source, {"name": one.name}),
+        standings.show_comparison(source, {"first": one.name, "second": other.name}),
+    ):
+        shown = "".join(map(str, page))
+        assert "± " in shown
+        assert not re.search(r"Elo[^<]*95 %", shown)

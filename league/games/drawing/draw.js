@@ -986,6 +986,7 @@ class FightScene {
     this.camera = new Camera(width, still.blast);
     this.effects = new Effects();
     this.panelSize = Math.min(1, width / 1280);
+    this.hidesKeys = false;
   }
 
   see(frame) {
@@ -1044,7 +1045,7 @@ class FightScene {
     frame.players.forEach((player, seat) => {
       const left = (wide) => (seat === 0 ? EDGE : width - EDGE - wide);
       drawCard(brush.at(left(CARD[0]), EDGE), seat, this.names[seat], player, still.stocks);
-      drawKeys(brush.at(left(keysWidth), keysTop), seat, player.keys);
+      if (!this.hidesKeys) drawKeys(brush.at(left(keysWidth), keysTop), seat, player.keys);
     });
     const framesLeft = still.max_frames - frame.frame;
     drawClock(brush, width / 2, framesLeft, still.frames_per_second, still.stage);

@@ -40,6 +40,8 @@ SHORT: Final = {
     "hideOverlap": True,
 }
 """Labels for an axis of steps, such as 2.5M or 50k."""
+SECONDS: Final = {":formatter": "v => +v.toFixed(1) + ' s'", "hideOverlap": True}
+"""Labels for an axis of seconds of a film."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,7 +317,7 @@ def lines(
             "type": x,
             "max": seconds or "dataMax",
             "splitLine": {"show": False},
-            "axisLabel": SHORT if x == "value" else {"hideOverlap": True},
+            "axisLabel": SECONDS if seconds else SHORT if x == "value" else {"hideOverlap": True},
         },
         "yAxis": axis,
         "legend": {"show": len(named) > 1, "data": named, "top": 0, "type": "scroll", "right": 60},

@@ -102,7 +102,7 @@ def _read(source: Source, replay: Replay) -> Iterator[Block]:
             for term, colour in zip(largest.tolist(), SCREEN_PALETTE, strict=False)
             if sums_T2K[:, seat, term].any()
         ]
-        words = "Sums of the game's reward terms so far, before any weights."
+        words = "Sums of the game's reward terms so far, in the game's units, before any weights."
         yield lines(f"Reward terms of {name}", words, series, seconds=float(seconds_T[-1]))
     yield from _minds(source, replay, np.array(seen), spec.frames_per_second, spec.max_frames)
 

@@ -21,7 +21,7 @@ from league.console.text import Words
 from league.metrics import wilson_interval
 from league.players import PlayerKind
 from league.runs.alarms import of_metrics as alarms_of
-from league.status import WorkerStatus
+from league.status import SERVES_PAGES, WorkerStatus
 from league.views.facts import MEASURED, Note, ProcessFacts, Screen, State
 
 ACCENT, GOOD, MIDDLING, POOR = "bright_cyan", "green", "yellow", "red"
@@ -219,11 +219,11 @@ def _doing(process: ProcessFacts, screen: Screen) -> str:
     if process.name == "matchmaker" and league.status is not None:
         return f"{league.status.log_position:,} results, {league.status.open_leases} open"
     worker = next((worker for worker in league.workers if worker.worker == process.name), None)
-    if process.name == "dashboard" and (worker is None or worker.activity == "stopped"):
-        return "serves pages"
+    if process.name == "dashboard" and worker is None:
+        return SERVES_PAGES
     if worker is None or league.status is None:
         return "starting"
-    return f"silent since {worker.activity}" if league.status.is_silent(worker) else worker.activity
+    return f"silent since {worker.activity}" if league.status.is_silent(worker) else worker.doing
 
 
 def _notes(notes: Sequence[Note], width: int) -> list[RenderableType]:

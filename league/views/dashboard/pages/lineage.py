@@ -156,7 +156,12 @@ def _picture(lanes: Mapping[str, Sequence[Player]]) -> Chart:
     used = [entry for entry in series if entry["data"] or entry is series[0]]
     options = {
         "grid": {"left": 130, "right": 20, "top": 36, "bottom": 30},
-        "legend": {"top": 0, "data": [entry["name"] for entry in used]},
+        "legend": {
+            "top": 0,
+            "left": 0,
+            "type": "scroll",
+            "data": [entry["name"] for entry in used],
+        },
         "xAxis": {"type": "value", "splitLine": {"show": False}},
         "yAxis": {
             "type": "category",

@@ -214,10 +214,8 @@ def _why(record: MatchRecord) -> Block:
     shares, category = why.get("shares", {}), record.assignment.category
     numbers = {
         "category": f"{category}, {percent(shares[category])}" if category in shares else category,
-        "of it, this opponent": percent(why.get("probability")),
+        "chance of this opponent in it": percent(why.get("probability")),
         "drawn after result": f"{why.get('log_position', 0):,}",
-        "draw seed": str(why.get("draw_seed", "")),
-        "policy": str(why.get("policy_hash", ""))[:12],
     }
     if changed := why.get("changed"):
         numbers["mix"] = f"as {changed['by']} changed it at {when(changed['at'])}"
@@ -235,16 +233,28 @@ def _why(record: MatchRecord) -> Block:
 def _stats(
     names: Sequence[str], stats: Sequence[Mapping[str, float]], frames: int, spec: GameSpec | None
 ) -> Block:
-    """Returns the statistics of both seats. A sum over the frames is shown as a mean per frame, and
-    a number of frames as seconds.
+    """Returns the statistics of both seats. A sum over the frames is shown as a mean per frame, a
+    number of frames as seconds, and a whole number without decimals.
     """
     rows = []
     for name in dict.fromkeys([*stats[0], *stats[1]]):
         words, by = name, 1.0
-        if name.endswith("_sum"):
+        if name == "spawn_side":
+            rows.append(("began on the", *_sides(stats)))
+            continue
+        if name == "keys_pressed":  # a key that is held counts in every frame
+            words, by = "mean keys held at once", max(1.0, frames)
+        elif name.endswith("_sum"):
             words, by = f"mean {name.removesuffix('_sum')}", max(1.0, frames)
         elif name.endswith("_frames") and spec is not None:
             words, by = f"{name.removesuffix('_frames')} seconds", float(spec.frames_per_second)
-        values = (f"{seat.get(name, 0.0) / by:,.1f}" for seat in stats)
+        numbers = [seat.get(name, 0.0) / by for seat in stats]
+        digits = 0 if by == 1.0 and all(number.is_integer() for number in numbers) else 1
+        values = (f"{number:,.{digits}f}" for number in numbers)
         rows.append((words.replace("_", " "), *values))
     return section("Numbers", table(("", f"{names[0]}#", f"{names[1]}#"), rows), half=True)
+
+
+def _sides(stats: Sequence[Mapping[str, float]]) -> Iterator[str]:
+    for seat in stats:
+        yield "left" if seat.get("spawn_side", 0.0) < 0 else "right"

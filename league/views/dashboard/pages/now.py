@@ -102,6 +102,7 @@ def _best(ratings: Sequence[Rating]) -> Text:
         )
         if lead >= 0.0:
             words += [f" and is {margin} above ", other]
+            words += [", but this lead is not sure yet"] if half > lead else []
         else:
             words += [
                 " and ranks above ",
@@ -189,7 +190,7 @@ def _row(worker: WorkerStatus, league: LeagueFacts) -> Iterator[Text]:
     yield joined(
         [worker.worker, tag("silent", "bad") if league.status.is_silent(worker) else ""], " "
     )
-    yield f"{worker.activity} ({worker.mix})" if worker.mix else worker.activity or "–"
+    yield f"{worker.activity} ({worker.mix})" if worker.mix else worker.doing or "–"
     yield f"{worker.step:,}" if worker.player else ""
     yield speed(metrics)
     waiting = metrics.get("time/waiting_share")

@@ -48,22 +48,22 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 
 def chosen(ratings: Sequence[Rating], most: int = PLAYERS) -> tuple[str, ...]:
-    """Chooses the players that the map shows: bots, then the newest and the best of the rest.
+    """Chooses the players that the map shows: all bots, then the newest and the best of the rest.
 
     Args:
         ratings: the players, best first.
-        most: the largest number of players.
+        most: the largest number of players. Half of them may be others, however many the bots are.
 
     Returns:
         The players' names, best first.
     """
-    bots = [rating for rating in ratings if rating.player.kind is PlayerKind.BOT][: most // 2]
+    bots = [rating for rating in ratings if rating.player.kind is PlayerKind.BOT]
     others = [rating for rating in ratings if rating.player.kind is not PlayerKind.BOT]
-    room = most - len(bots)
+    room = max(most - len(bots), most // 2)
     newest = sorted(others, key=lambda rating: -rating.player.step)[: room // 2]
     names = {rating.player.name for rating in (*bots, *newest)}
     for rating in others:
-        if len(names) >= most:
+        if len(names) >= len(bots) + room:
             break
         names.add(rating.player.name)
     return tuple(rating.player.name for rating in ratings if rating.player.name in names)
@@ -143,6 +143,7 @@ def _structure(structure: Structure) -> list[Block]:
         )
         for index in held
     ]
+    sure = any(mass.low[index] >= 0.005 for index in held)
     cyclic = structure.cyclicity
     share, by_chance = (
         percent(float(x)) if np.isfinite(x) else "–" for x in (cyclic.share, cyclic.by_chance)
@@ -155,6 +156,8 @@ def _structure(structure: Structure) -> list[Block]:
         "pairs that met": f"{structure.pairs_met:,}",
     }
     words = "What an opponent who knows everybody's counts can't beat on average."
+    if not sure:
+        words += " Which players belong to it is not sure yet: it takes more matches."
     blocks: list[Block] = [
         section(
             "Nash mixture",

@@ -66,20 +66,24 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
 
 def _levels(names: Sequence[str], ratings: Sequence[Rating]) -> Markup:
     """Returns a button for each level, by the score that ranks the leaderboard. Until enough
-    members are rated, the first bots and the newest snapshot represent the levels.
+    members are rated, the first bots represent the lower levels. The hardest level is always the
+    best rated member, or the newest snapshot before the first rating.
     """
     names = [name for name in names if name != STILL]
     newest = next((name for name in names if lineage_of(name)), names[-1])
-    found = {one.player.name: one for one in ratings if one.games >= ENOUGH}
-    rated = {name: found[name].score for name in names if name in found}
+    found = {one.player.name: one for one in ratings}
+    best = next((name for name in found if name in names), newest)
+    rated = {name: one.score for name, one in found.items() if one.games >= ENOUGH}
+    rated = {name: score for name, score in rated.items() if name in names}
     if len(rated) < len(LEVELS):
-        levels = dict(zip(LEVELS, dict.fromkeys((*names[:2], newest)), strict=False))
+        others = [name for name in names if name != best]
+        levels = dict(zip(LEVELS, (*others[:2], best), strict=False))
     else:
         low, high = min(rated.values()), max(rated.values())
         levels = {
             level: min(rated, key=lambda name: abs(rated[name] - low - place * (high - low)))
             for level, place in LEVELS.items()
-        }
+        } | {next(reversed(LEVELS)): best}
     buttons = joined(
         Markup('<button name="second" value="{}"><b>{}</b> {}{}</button>').format(
             name, level, text(name), f", Elo {elo(found[name].mu):.0f}" if name in found else ""
@@ -95,8 +99,8 @@ def _counts(source: Source) -> Text:
     """Returns sentences on whether the person's matches count in the ratings."""
     folder, best = source.run_dir, "The best of three matches wins."
     if source.is_served():
-        words = "Your matches count in the ratings as the player human, unless your token only"
-        return f"{best} {words} reads. The run keeps them as replays."
+        words = "Your matches count in the ratings as the player human, unless the line under the"
+        return f"{best} {words} picture says otherwise. The run keeps them as replays."
     command = shlex.join(["bin/start-league", "--run-dir", str(folder)])
     code = Markup("<code>{}</code>").format(text(command))
     words = "Your matches do not count, because the run has ended."
@@ -107,8 +111,8 @@ def _how(spec: GameSpec) -> str:
     if spec.action_kind == CHOICE:
         return "Choose by the buttons under the picture when it is your turn."
     return (
-        "The arrows are W A S D. On a gamepad, the lowest of the four main buttons jumps. A phone "
-        "shows buttons under the picture."
+        "The arrow keys do the same as W, A, S and D. On a gamepad, the lowest of the four main "
+        "buttons jumps. A phone shows buttons under the picture."
     )
 
 

@@ -77,11 +77,14 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         Markup('<a href="download/leaderboard.{}" download>{}</a>').format(name, name.upper())
         for name in ("csv", "json", "md")
     )
-    words = (
-        "A lineage shows its best and its newest snapshot, and unfolds. Elo is mu of TrueSkill on "
-        "Elo's scale, ± 2 sigma, which leaves out errors that players share: bin/league ratings "
-        "--fit has 95 % intervals. Ranks are by score = mu − 3 sigma. A draw is not a win. "
-        f"{HINTS.get(chosen['book'], '')} Download: "
+    words = joined(
+        (
+            "A lineage shows its best and its newest snapshot, and unfolds. Elo is mu of TrueSkill "
+            "on Elo's scale, ± 2 sigma, which leaves out errors that players share: ",
+            Markup("<code>bin/league ratings --fit</code>"),
+            " has 95 % intervals. Ranks are by score = mu − 3 sigma. A draw is not a win. "
+            f"{HINTS.get(chosen['book'], '')} Download: ",
+        )
     )
     kept = filters(
         choice("book", "matches", BOOKS, chosen["book"]),
@@ -125,7 +128,7 @@ def _rows(listed: Sequence[Rating], chosen: Mapping[str, str]) -> Iterator[Seque
             continue
         is_open = name in opened or bool(chosen["search"])
         state = Markup(' aria-expanded="{}"').format(str(is_open).lower())
-        words = f"{'▾' if is_open else '▸'} {name}, best of {len(lane):,}"
+        words = f"{'▾' if is_open else '▸'} {name}, a lineage of {len(lane):,}"
         target = ",".join(sorted(opened ^ {name}))
         fold = here(words, "/leaderboard", f"open-{name}", state, **{**chosen, "open": target})
         steps = sorted(lane, key=lambda rating: rating.player.step)
@@ -215,7 +218,7 @@ def show_player(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         numbers["parent"] = player_link(player.parent)
     if rating:
         numbers |= {"rank": str(rating.rank or "–"), "score": f"{rating.score:.2f}"}
-        numbers |= {"Elo, 95 %": _elo(rating)}
+        numbers |= {"Elo, ± 2 sigma": _elo(rating)}
     if player.held_out:
         numbers["held out"] = "never met in training"
     links = joined(
@@ -305,7 +308,7 @@ def show_comparison(source: Source, parameters: Mapping[str, str]) -> list[Block
                 wins_bar(rated.wins, rated.games) if rated else "",
             )
         )
-    headings = ("player", "score#", "Elo, 95 %#", "games#", "wins")
+    headings = ("player", "score#", "Elo, ± 2 sigma#", "games#", "wins")
     blocks.append(section("Ratings", table(headings, rows)))
     first, second = names
     words = list[Text]()

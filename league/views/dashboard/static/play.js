@@ -181,6 +181,7 @@ function startMatch(root, asked, wins = [0, 0]) {
       loading = "";
       count("");
       scene = sceneFor(message.begin.still, message.begin.names, 1280);
+      scene.hidesKeys = matchMedia("(pointer:coarse)").matches;  // its buttons may lie there
       ({ keys, person } = message.begin);
       find("pad").replaceChildren(
         ...["wasd", ""].map((half) => {

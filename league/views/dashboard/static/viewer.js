@@ -126,6 +126,13 @@ new MutationObserver((_, observer) => {
   tab.scrollIntoView({ inline: "center", block: "nearest" });
 }).observe(document.documentElement, { childList: true, subtree: true });
 
+/* The button says what it does now, in the film's player and where a person plays. */
+addEventListener("fullscreenchange", () => {
+  const leave = matchMedia("(pointer:coarse)").matches ? "leave" : "leave full screen";
+  const words = document.fullscreenElement ? leave : "full screen";
+  document.querySelectorAll('[data-part="full"]').forEach((one) => { one.textContent = words; });
+});
+
 /* Links and forms with data-now change the page in its place: the new query, null without one. */
 function chosen(event) {
   const link = event.type === "click" && !event.ctrlKey && !event.metaKey && event.target.closest("a[data-now]");
