@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,15 +18,17 @@ from league.console.options import Assignments, Heading
 from league.console.output import print_table, say
 from league.console.text import measured
 from league.errors import ConfigError, InvalidInput, Refused
+from league.games.settings import GameSettings
 from league.runs.files import private_folder, read_json, write_whole
 from league.runs.folder import locked, write_config
 from league.runs.settings import SupervisorSettings
 from league.settings.base import DEFAULT_PRESET, Sections, base_preset, resolve_run
 from league.settings.presets import read_tables
 from league.sweep import tune
+from league.sweep.final import play_final
 from league.sweep.results import ranked, rows_of, state_of, write_preset, write_results
 from league.sweep.space import read_space, trials_of
-from league.sweep.trial import Order, Rung, Trial, read_trial, write_trial
+from league.sweep.trial import RATING, Order, Rung, Trial, read_trial, write_trial
 
 app = typer.Typer(rich_help_panel=Heading.TRAIN, add_completion=False)
 
@@ -64,6 +66,15 @@ def sweep(
     matches: Annotated[
         int, typer.Option(min=2, max=100_000, help="Clean matches against each opponent.")
     ] = 400,
+    final: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=1_000_000,
+            help="Clean matches of each pair of the trials that reach the last rung. They rank "
+            "these trials. 0: no final (default: as --matches, but 0 with a PLAYER as --score).",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the choice of settings.")] = 0,
     out: Annotated[
         Path | None,
@@ -93,16 +104,24 @@ def sweep(
     sections = resolve_run(None, preset, file, assignments or ())
     chosen = trials_of(space, sections, trials, seed, str(file))
     order = _order(sections, out or Path("sweeps") / file.stem, rungs, score, average, matches)
+    final = _final(final, order, chosen[0])
     tune.check_installed()
     with _folder(order, sections, {"trials": chosen}):
 
         def records() -> list[Trial]:
             return [read_trial(order.folder, at, one) for at, one in enumerate(chosen)]
 
-        open_trials = [one for one in records() if state_of(order, one) in ("open", "failed")]
-        if open_trials:
-            _train(order, records, tune.Resources(cpus=cpus, gpus=gpus, join=joins))
-        best = _show(order, records())
+        try:
+            if any(state_of(order, one) in ("open", "failed") for one in records()):
+                _train(order, records, tune.Resources(cpus=cpus, gpus=gpus, join=joins))
+            ended = records()
+            if final:
+                write_results(order, ended)  # the final may take long, or fail
+                ended = play_final(order, sections.of(GameSettings), ended, final, say)
+        except KeyboardInterrupt:
+            say(f"interrupted: the same command continues the sweep in {order.folder}")
+            raise
+        best = _show(order, ended)
         if preset_file is not None:
             _write_preset(preset_file, best, file, preset, sections, assignments or ())
     return 0
@@ -128,6 +147,23 @@ def _order(
         average=average,
         matches=matches + matches % 2,
     )
+
+
+def _final(asked: int | None, order: Order, searched: Collection[str]) -> int:
+    """Returns how many matches each pair plays in the final, or 0 for no final. Raises
+    `InvalidInput` if a final was asked of trials that play different games.
+    """
+    games = [
+        name for name in searched if name.startswith("game.") and not name.startswith("game.reward")
+    ]
+    if asked and games:
+        raise InvalidInput(
+            f"the trials can't meet in a final, because {games[0]} makes their games differ: leave "
+            "out --final"
+        )
+    if asked is None:
+        return 0 if games or order.score != RATING else order.matches
+    return asked + asked % 2
 
 
 @contextmanager
@@ -174,11 +210,7 @@ def _train(order: Order, records: Callable[[], list[Trial]], resources: tune.Res
 
     trials = [replace(trial, fault="") for trial in records()]  # failed trials are tried again
     say(f"({len(trials)} trials of up to {order.rungs[-1]:,} steps in {order.folder})")
-    try:
-        tune.run(order, trials, resources, on_rung, on_end)
-    except KeyboardInterrupt:
-        say(f"interrupted: the same command continues the sweep in {order.folder}")
-        raise
+    tune.run(order, trials, resources, on_rung, on_end)
 
 
 def _show(order: Order, trials: Sequence[Trial]) -> Trial:
@@ -192,16 +224,14 @@ def _show(order: Order, trials: Sequence[Trial]) -> Trial:
     if best.last is None:
         faults = [trial.fault for trial in trials if trial.fault]
         raise Refused(f"no trial was scored: {(faults or ['read the logs'])[0]} ({order.folder})")
-    names = list(best.settings)
+    final = ["final", "final_low", "final_high"] if best.final else []
+    names = ["steps", *final, "score", "low", "high", *best.settings]
     print_table(
         f"Sweep {order.folder.name}",
-        [*("trial#", "state", "steps#", "score#", "low#", "high#"), *(f"{one}#" for one in names)],
-        [
-            [str(row[name]) for name in ("trial", "state", "steps", "score", "low", "high", *names)]
-            for row in rows_of(order, trials)
-        ],
-        caption=f"score: {best.last.unit}, with its 95 % interval",
-        spared="low high",
+        ["trial#", "state", *(f"{name}#" for name in names)],
+        [[str(row[name]) for name in ("trial", "state", *names)] for row in rows_of(order, trials)],
+        caption=f"score{' and final' if final else ''}: {best.last.unit}, with the 95 % interval",
+        spared="final_low final_high low high",
     )
     say(f"written: {' and '.join(map(str, files))}")
     return best

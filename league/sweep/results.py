@@ -12,6 +12,7 @@ import tomlkit
 from markupsafe import Markup
 
 from league.console.text import measured
+from league.metrics import Measured
 from league.runs.files import write_whole
 from league.settings.base import NONE, Sections
 from league.settings.presets import Tables
@@ -19,7 +20,10 @@ from league.sweep.space import assignment
 from league.sweep.trial import Order, Trial
 from league.views.html import joined, page, section, table, tag
 
-COLUMNS = ("rank", "trial", "state", "steps", "score", "low", "high", "unit", "matches", "seconds")
+COLUMNS = (
+    *("rank", "trial", "state", "steps", "final", "final_low", "final_high"),
+    *("score", "low", "high", "unit", "matches", "seconds"),
+)
 """Columns of the CSV file. The searched settings and `fault` follow."""
 
 
@@ -31,12 +35,14 @@ def state_of(order: Order, trial: Trial) -> str:
 
 
 def ranked(trials: Sequence[Trial]) -> list[Trial]:
-    """Orders trials, the best first: those that trained longer, and then by score. Scores at
-    different rungs can't be compared.
+    """Orders trials, the best first: those that trained longer, then by the final if it was played,
+    and then by score. Scores at different rungs can't be compared.
     """
 
-    def key(trial: Trial) -> tuple[float, float]:
-        return (trial.last.steps, trial.last.score.value) if trial.last else (-1.0, 0.0)
+    def key(trial: Trial) -> tuple[float, float, float]:
+        if trial.last is None:
+            return -1.0, 0.0, 0.0
+        return trial.last.steps, trial.final.value if trial.final else 0.0, trial.last.score.value
 
     return sorted(trials, key=key, reverse=True)
 
@@ -48,11 +54,17 @@ def rows_of(order: Order, trials: Sequence[Trial]) -> list[dict[str, Any]]:
         row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
         row |= {"trial": trial.number, "state": state_of(order, trial)}
         if last := trial.last:
-            score = {end: float(f"{getattr(last.score, end):.5g}") for end in ("low", "high")}
-            row |= {"rank": rank, "steps": last.steps, "score": float(f"{last.score.value:.5g}")}
-            row |= score | {"unit": last.unit, "matches": last.matches, "seconds": last.seconds}
+            row |= {"rank": rank, "steps": last.steps, "unit": last.unit}
+            row |= {"matches": last.matches, "seconds": last.seconds}
+            row |= _rounded(last.score, ("score", "low", "high"))
+            row |= _rounded(trial.final, ("final", "final_low", "final_high"))
         rows.append(row | dict(trial.settings) | {"fault": trial.fault})
     return rows
+
+
+def _rounded(value: Measured | None, names: tuple[str, str, str]) -> dict[str, float]:
+    numbers = () if value is None else (value.value, value.low, value.high)
+    return {name: float(f"{number:.5g}") for name, number in zip(names, numbers, strict=False)}
 
 
 def write_results(order: Order, trials: Sequence[Trial]) -> tuple[Path, Path]:
@@ -82,7 +94,9 @@ def render(order: Order, trials: Sequence[Trial]) -> str:
             str(trial.number),
             tag(state_of(order, trial)),
             *(_value(trial.settings[name]) for name in names),
-            *(_rung(trial, at) for at in range(len(order.rungs))),
+            *(_cell(rung.score) for rung in trial.rungs),
+            *[""] * (len(order.rungs) - len(trial.rungs)),
+            _cell(trial.final),
             f"{trial.seconds:.0f}" if trial.rungs else "",
             trial.fault,
         ]
@@ -90,13 +104,14 @@ def render(order: Order, trials: Sequence[Trial]) -> str:
     ]
     unit = best.last.unit if best and best.last else "score"
     headings = ["trial#", "state", *(f"{name}#" for name in names)]
-    headings += [*(f"{steps:,} steps#" for steps in order.rungs), "seconds#", "fault"]
+    headings += [*(f"{steps:,} steps#" for steps in order.rungs), "final#", "seconds#", "fault"]
     field = "every bot of the game" if order.score == "rating" else order.score
     words = (
         f"The score is in {unit} against {field}, in {order.matches:,} clean matches against each "
         "opponent: both players frozen, seats swapped, common seeds. All trials train with the "
         "same learner.seed, unless it is searched. Below each score is its 95 % interval. Each "
-        "number of steps is a rung, at which the worst trials stop."
+        "number of steps is a rung, at which the worst trials stop. The final, if it was played, "
+        "ranks the trials that reached the last rung, by their matches against each other."
     )
     parts = [section("Trials", table(headings, rows), words=words)]
     if best is not None:
@@ -111,20 +126,25 @@ def render(order: Order, trials: Sequence[Trial]) -> str:
 
 def _lead(best: Trial, trials: Sequence[Trial]) -> str:
     """Says in words how much the score of the first trial proves."""
-    assert best.last is not None
-    low, steps = best.last.score.low, best.last.steps
-    lasts = [trial.last for trial in trials if trial is not best and trial.last is not None]
-    close = sum(last.steps == steps and last.score.high >= low for last in lasts)
+    if best.final is not None:
+        highs = [trial.final.high for trial in trials if trial is not best and trial.final]
+        low, how = best.final.low, "that won the final"
+    else:
+        assert best.last is not None
+        low, steps, how = best.last.score.low, best.last.steps, "with the highest score"
+        lasts = [trial.last for trial in trials if trial is not best and trial.last is not None]
+        highs = [last.score.high for last in lasts if last.steps == steps]
+    close = sum(high >= low for high in highs)
     return (
-        f"The trial with the highest score. The intervals of {close} other trials overlap with its "
-        "interval. The highest of many scores is too high on average, so measure the winner again."
+        f"The trial {how}. The intervals of {close} other trials overlap with its interval. The "
+        "highest of many values is too high on average, so measure the winner again."
     )
 
 
-def _rung(trial: Trial, at: int) -> Markup | str:
-    if at >= len(trial.rungs):
+def _cell(score: Measured | None) -> Markup | str:
+    if score is None:
         return ""
-    value, _, rest = measured(trial.rungs[at].score).partition(" ")
+    value, _, rest = measured(score).partition(" ")
     return joined([value, Markup("<br><small>{}</small>").format(rest)])
 
 
@@ -158,7 +178,8 @@ def write_preset(
         table_[key] = value
     last = trial.last
     score = f", {last.score.value:.4g} {last.unit} at {last.steps:,} steps" if last else ""
-    heading = f"# The trial of a sweep with the highest score{score}.\n"
+    how = "that won the final" if trial.final else "with the highest score"
+    heading = f"# The trial of a sweep {how}{score}.\n"
     content = {"extends": extends, **tables}
     write_whole(file, heading + tomlkit.dumps(_written(content)))
 

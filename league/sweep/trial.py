@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from league.errors import DataCorrupt, LeagueError, NotFound, Unavailable, neare
 from league.evaluations import MAX_PAIRS, mixture_of, text_of
 from league.ids import average_of, lineage_of
 from league.metrics import Measured
-from league.players import Book, Player, PlayerKind, later_half
+from league.players import Book, PayoffCell, Player, PlayerKind, later_half
 from league.runs import finding
 from league.runs.files import first_fault, read_json, write_whole
 from league.service import die_with_parent
@@ -102,6 +102,8 @@ class Trial:
     Attributes:
         stopped: whether ASHA has ended it, because others scored better.
         fault: why it failed.
+        final: its value against the other finalists, if the final was played. Its record does not
+            have it (`league.sweep.final`).
     """
 
     number: int
@@ -109,6 +111,7 @@ class Trial:
     rungs: tuple[Rung, ...] = ()
     stopped: bool = False
     fault: str = ""
+    final: Measured | None = None
 
     @property
     def last(self) -> Rung | None:
@@ -229,18 +232,34 @@ def _scored(order: Order, trial: Trial) -> Rung | None:
     if finding.live_address(run_dir) is None:
         return None
     with suppress(Unavailable), League(run_dir=run_dir).connect() as client:
-        own = sorted(
-            (
-                player
-                for player in client.players(kinds=[PlayerKind.SNAPSHOT])
-                if lineage_of(player.name) == order.main
-            ),
-            key=lambda player: player.step,
-        )
         steps = order.rungs[len(trial.rungs)]
-        reached = next((player for player in own if player.step >= steps), None)
-        return None if reached is None else _rung(order, client, own, reached, steps)
+        players = client.players()
+        found = scored_at(order, players, steps)
+        return None if found is None else _rung(order, client, players, *found, steps)
     return None
+
+
+def scored_at(order: Order, players: Sequence[Player], steps: int) -> tuple[str, list[str]] | None:
+    """Returns who is scored at the rung of so many steps, and the names of its snapshots. Returns
+    None if the main has not reached the rung.
+    """
+    own = sorted(
+        (
+            player
+            for player in players
+            if player.kind is PlayerKind.SNAPSHOT and lineage_of(player.name) == order.main
+        ),
+        key=lambda player: player.step,
+    )
+    reached = next((player for player in own if player.step >= steps), None)
+    if reached is None:
+        return None
+    if not order.average:
+        return reached.name, [reached.name]
+    half = later_half(order.main, [one for one in own if one.step <= reached.step])
+    bots = sum(player.kind is PlayerKind.BOT for player in players)
+    names = thinned([one.name for one in half], bots if order.score == RATING else 1)
+    return f"{average_of(order.main)} to {reached.step}", names
 
 
 def thinned(names: Sequence[str], opponents: int) -> list[str]:
@@ -251,40 +270,53 @@ def thinned(names: Sequence[str], opponents: int) -> list[str]:
     return [names[(at + 1) * len(names) // count - 1] for at in range(count)]
 
 
+def value_of(
+    order: Order,
+    cells: Iterable[PayoffCell],
+    members: Mapping[str, float],
+    field: Sequence[str],
+) -> tuple[Measured, str]:
+    """Returns the value against the field in the unit of the sweep's scores, and the unit. Raises
+    the errors of `value_against`.
+    """
+    value, has_payoffs = value_against(cells, members, field)
+    if has_payoffs:
+        return value, "payoff a match"
+    return (elo_lead(value), "Elo") if order.score == RATING else (value, "points")
+
+
 def _rung(
-    order: Order, client: MatchmakerClient, own: list[Player], reached: Player, steps: int
+    order: Order,
+    client: MatchmakerClient,
+    players: Sequence[Player],
+    player: str,
+    names: Sequence[str],
+    steps: int,
 ) -> Rung:
     """Asks the league's evaluators for the matches of a rung, waits for them, and scores them.
 
     Args:
-        own: the learner's snapshots.
-        reached: the first snapshot that has made the steps of the rung.
+        players: the league's players.
+        player, names: the scored player, and its snapshots.
         steps: the steps of the rung.
 
     Raises:
         NotFound: there is no such opponent.
     """
-    player, names = reached.name, [reached.name]
-    if order.average:
-        half = later_half(order.main, [one for one in own if one.step <= reached.step])
-        player, names = f"{average_of(order.main)} to {reached.step}", [one.name for one in half]
-    others = [one.name for one in client.players() if one.name not in names]
-    field = [one.name for one in client.players(kinds=[PlayerKind.BOT])]
+    others = [one.name for one in players if one.name not in names]
+    field = [one.name for one in players if one.kind is PlayerKind.BOT]
     if order.score != RATING:
         if order.score not in others:
             hint = nearest(order.score, others) or f"bots are {', '.join(field)}"
             raise NotFound(f"--score {order.score}: there is no such player to beat: {hint}")
         field = [order.score]
-    members = text_of(dict.fromkeys(thinned(names, len(field)), 1.0))
+    members = text_of(dict.fromkeys(names, 1.0))
     asked = client.request_evaluation(members, field, order.matches, "league sweep")
     while (found := client.report(asked.number)).is_open:
         time.sleep(POLL_SECONDS)
     met = mixture_of(found.evaluation.player)
     cells = client.payoff(Book.EVAL, list(met), field)  # also of matches that others asked for
-    value, has_payoffs = value_against(cells, met, field)
-    unit = "payoff a match"
-    if not has_payoffs:
-        value, unit = (elo_lead(value), "Elo") if order.score == RATING else (value, "points")
+    value, unit = value_of(order, cells, met, field)
     return Rung(
         steps=steps,
         player=player,

@@ -1,12 +1,12 @@
 """Checks a sweep's choice against exact NashConv, and compares a population with fixed settings.
 
-    nice -n 10 .venv/bin/python tests/bench/sweep.py sweep FOLDER [--repetitions 5] [--trials 16]
+    nice -n 10 .venv/bin/python tests/bench/sweep.py sweep FOLDER [--trials 16] [--final 20000]
     nice -n 10 .venv/bin/python tests/bench/sweep.py population FOLDER [--repetitions 5]
 
 The game is Kuhn poker, where NashConv is exact: 0 in equilibrium. `sweep` repeats `bin/league
-sweep` with another seed. A repetition succeeds if the best trial by league score, in clean matches
-against the game's bots, is among the three best trials by the NashConv of the same mixture of
-snapshots.
+sweep` with another seed. A repetition succeeds if the best trial, by its clean matches in the final
+(or against the game's bots, with `--final 0`), is among the three best trials by the NashConv of
+the same mixture of snapshots.
 
 `population` trains three mains that copy each other, and one main with the preset's settings for
 three times as many steps, so both take the same number of steps in all. It prints the NashConv of
@@ -18,6 +18,7 @@ The same command continues. It interrupts the sweep while the file `--pause` exi
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import statistics
@@ -134,35 +135,46 @@ def nash_conv(run_dir: Path, to: int, main: str = "main") -> float:
     return float(exact.nash_conv(tree, exact.average_table(tree, tables, weights)))
 
 
-def sweep(folder: Path, repetition: int, trials: int, matches: int, pause: Path) -> bool:
+def sweep(
+    folder: Path, repetition: int, trials: int, matches: int, final: int, pause: Path
+) -> bool:
     """Runs a repetition, prints its trials, and returns whether it succeeded."""
     file, out = folder / f"{repetition}.toml", folder / str(repetition)
     file.write_text(SETTINGS.format(seed=repetition))
     words = [*NAMESPACE, str(ROOT / ".venv/bin/python"), "-m", "league", "sweep", str(file)]
     words += ["--trials", str(trials), "--seed", str(repetition), "--matches", str(matches)]
-    words += ["--rungs", "2", "--average", "--out", str(out)]
+    words += ["--rungs", "2", "--average", "--final", str(final), "--out", str(out)]
     began = time.monotonic()
     run(words, pause)
     found = []
+    with (out / "sweep.csv").open() as table:
+        rows = {int(row["trial"]): row for row in csv.DictReader(table)}
     for record in sorted(out.glob("trial-*.json")):
         trial = json.loads(record.read_text())
         if trial["rungs"]:
             last = trial["rungs"][-1]
             truth = nash_conv(record.with_suffix(""), int(last["player"].split()[-1]))
-            found.append((last["steps"], last["score"]["value"], truth, trial["settings"]))
-    found.sort(key=lambda one: one[:2], reverse=True)
-    by_truth = sorted(one[2] for one in found)
-    place = by_truth.index(found[0][2]) + 1
-    for steps, score, truth, settings in found:
-        values = " ".join(f"{name}={value:g}" for name, value in settings.items())
-        print(f"  {steps} steps, score {score:+.3f}, NashConv {truth:.3f}: {values}")
+            row = rows[trial["number"]]
+            values = " ".join(f"{name}={value:g}" for name, value in trial["settings"].items())
+            shown = f"score {last['score']['value']:+.3f}, NashConv {truth:.3f}: {values}"
+            met = f"final {row['final']} ({row['final_low']} to {row['final_high']}), "
+            key = last["steps"], last["score"]["value"]
+            found.append((int(row["rank"]), key, truth, f"{last['steps']} steps, {met}{shown}"))
+    found.sort()
+    by_truth = sorted(truth for *_, truth, _ in found)
+    places = [
+        by_truth.index(best[2]) + 1 for best in (found[0], max(found, key=lambda one: one[1]))
+    ]
+    for *_, shown in found:
+        print(f"  {shown}")
     spent = time.monotonic() - began
     print(
-        f"repetition {repetition}: the best by score is number {place} of {len(found)} by NashConv "
-        f"({found[0][2]:.3f}, least {by_truth[0]:.3f}), {spent:.0f} s",
+        f"repetition {repetition}: the best is number {places[0]} of {len(found)} by NashConv "
+        f"({found[0][2]:.3f}, least {by_truth[0]:.3f}), by score alone number {places[1]}, "
+        f"{spent:.0f} s",
         flush=True,
     )
-    return place <= 3
+    return places[0] <= 3
 
 
 def train(folder: Path, text: str, pause: Path) -> dict[str, float]:
@@ -221,13 +233,14 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--trials", type=int, default=16)
     parser.add_argument("--matches", type=int, default=2000)
+    parser.add_argument("--final", type=int, default=20_000)
     parser.add_argument("--pause", type=Path, default=Path("/tmp/quiet"))
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     folder = options.folder.absolute()
     numbers = range(1, options.repetitions + 1)
     if options.study == "sweep":
-        given = options.trials, options.matches, options.pause
+        given = options.trials, options.matches, options.final, options.pause
         good = [sweep(folder, number, *given) for number in numbers]
         print(f"among the three best in {sum(good)} of {len(good)} repetitions")
         return

@@ -39,9 +39,19 @@ NAMESPACE = ["unshare", "-rn", "bash", "-c", 'ip link set lo up && exec "$@"', "
 """Ray listens on the machine's addresses, so it gets a network without any."""
 
 
-def begin(folder: Path, *flags: str) -> subprocess.Popen[str]:
-    words = [*NAMESPACE, sys.executable, "-m", "league", "sweep", "space.toml", "--trials", "2"]
-    words += ["--rungs", "2", "--matches", "20", "--out", "swept", *flags]
+def begin(folder: Path, *flags: str, trials: int = 2, rungs: int = 2) -> subprocess.Popen[str]:
+    words = [*NAMESPACE, sys.executable, "-m", "league", "sweep", "space.toml"]
+    words += [
+        "--trials",
+        str(trials),
+        "--rungs",
+        str(rungs),
+        "--matches",
+        "20",
+        "--out",
+        "swept",
+        *flags,
+    ]
     (folder / "store").mkdir(exist_ok=True)
     store = f"file://{folder / 'store'}"  # which a single league may use
     # Ray keeps its token in the home folder
@@ -126,3 +136,38 @@ def test_a_sweep_that_was_interrupted_and_killed_is_continued(tmp_path: Path) ->
     assert best["learner"]["ent_coef"] == float(rows[0]["learner.ent_coef"])
     assert best["game"]["name"] == "matrix:rps"
     assert oct((tmp_path / ".ray" / "auth_token").stat().st_mode)[-3:] == "600"
+
+
+def pairs(folder: Path) -> list[object]:
+    """The final's pairs on disk."""
+    file = folder / "swept" / "final.json"
+    return json.loads(file.read_text())["pairs"] if file.exists() else []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_sweep_that_was_killed_in_its_final_plays_the_missing_pairs(tmp_path: Path) -> None:
+    if subprocess.run([*NAMESPACE, "true"], capture_output=True).returncode:
+        pytest.skip("this system lets nobody have a network of their own (unshare --net)")
+    (tmp_path / "space.toml").write_text(SPACE.replace("8_192", "2_048"))
+    flags = "--average", "--final", "10000"
+    first = begin(tmp_path, *flags, trials=3, rungs=1)
+    wait_for(lambda: pairs(tmp_path) or first.poll() is not None)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    kept = pairs(tmp_path)
+    assert 1 <= len(kept) < 3
+
+    last = begin(tmp_path, *flags, "--write-preset", "best.toml", trials=3, rungs=1)
+    out, err = last.communicate()
+    assert last.returncode == 0, err
+    assert len(pairs(tmp_path)) == 3
+    assert pairs(tmp_path)[: len(kept)] == kept
+    with (tmp_path / "swept" / "sweep.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    values = [float(row["final"]) for row in rows]
+    assert values == sorted(values, reverse=True)
+    assert sum(values) == pytest.approx(0.0, abs=1e-3)
+    head, best = (line.split("\t") for line in out.splitlines()[:2])
+    assert float(best[head.index("final")]) == values[0]
+    assert "final" in (tmp_path / "best.toml").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import signal
 import sys
@@ -15,11 +16,13 @@ from ports import free_port
 from league.cluster.engine import EngineName
 from league.errors import ConfigError, DataCorrupt, InvalidInput, NotFound, Unavailable
 from league.evaluations import MAX_PAIRS
+from league.games.settings import GameSettings
 from league.metrics import Measured
 from league.players import PayoffCell
 from league.settings.base import Sections, resolve
 from league.settings.presets import read_tables
 from league.sweep.command import sweep
+from league.sweep.final import play_final
 from league.sweep.results import ranked, render, write_preset, write_results
 from league.sweep.score import elo_lead, value_against
 from league.sweep.space import Dimension, read_space, trials_of
@@ -181,6 +184,76 @@ def test_trials_that_trained_longer_rank_first(tmp_path: Path) -> None:
     assert rows[2]["rank"] == ""
     assert "<script>" not in page.read_text()
     assert "<b>" not in render(order(tmp_path), trials).partition("<h2>")[2]
+
+
+def test_a_final_ranks_the_trials_that_reached_the_last_rung(tmp_path: Path) -> None:
+    last = (rung(10, 50.0), rung(30, 80.0)), (rung(10, 50.0), rung(30, 20.0))
+    trials = [
+        Trial(number=0, settings={}, rungs=(rung(10, 300.0),), stopped=True),
+        Trial(number=1, settings={}, rungs=last[0], final=Measured(-5.0, -9.0, -1.0)),
+        Trial(number=2, settings={}, rungs=last[1], final=Measured(5.0, 1.0, 9.0)),
+        Trial(number=3, settings={}, rungs=(rung(10, 400.0),), stopped=True),
+    ]
+    assert [trial.number for trial in ranked(trials)] == [2, 1, 3, 0]
+    table, page = write_results(order(tmp_path), trials)
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["final"] for row in rows] == ["5.0", "-5.0", "", ""]
+    assert [rows[0][name] for name in ("final_low", "final_high", "score")] == [
+        "1.0",
+        "9.0",
+        "20.0",
+    ]
+    assert "-5" in page.read_text()
+    write_preset(tmp_path / "best.toml", trials[2], {}, board(), [], "board")
+    assert "final" in (tmp_path / "best.toml").read_text()
+
+
+def meeting(row: str, column: str, wins: int, losses: int) -> dict[str, object]:
+    counts = {"row": row, "column": column, "wins": wins, "draws": 0, "losses": losses}
+    return {"asked": wins + losses, "cell": counts}
+
+
+def final_of(folder: Path, trials: list[Trial]) -> list[Trial]:
+    return play_final(order(folder), board().of(GameSettings), trials, 20, lambda line: None)
+
+
+def test_pairs_on_disk_are_not_played_again(tmp_path: Path) -> None:
+    rungs = rung(10, 50.0), rung(30, 80.0)
+    trials = [Trial(number=number, settings={}, rungs=rungs) for number in range(3)]
+    pairs = [
+        meeting("trial-000", "trial-001", 5, 15),
+        meeting("trial-000", "trial-002", 10, 10),
+        meeting("trial-001", "trial-002", 50, 50),
+        meeting("trial-001", "trial-007", 20, 0),  # which is no trial
+    ]
+    (tmp_path / "final.json").write_text(json.dumps({"pairs": pairs}))
+    found = final_of(tmp_path, trials)  # the folder has no players
+    assert [trial.number for trial in ranked(found)] == [1, 2, 0]
+    values = [trial.final.value for trial in found if trial.final]
+    assert values[0] == -values[1] < 0
+    assert values[2] == 0
+
+
+def test_a_single_finalist_plays_no_final(tmp_path: Path) -> None:
+    trials = some_trials()
+    assert final_of(tmp_path, trials) == trials
+    assert not (tmp_path / "final.json").exists()
+
+
+@pytest.mark.parametrize("text", ['{"pairs": [{"asked": 2}]}', '{"pairs": 3}', '{"a": []}', "["])
+def test_a_damaged_final_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "final.json").write_text(text)
+    rungs = rung(10, 50.0), rung(30, 80.0)
+    with pytest.raises(DataCorrupt, match=r"final\.json"):
+        final_of(tmp_path, [Trial(number=at, settings={}, rungs=rungs) for at in range(2)])
+
+
+def test_no_final_of_trials_that_play_different_games(tmp_path: Path) -> None:
+    file = written(tmp_path, 'extends = "board"\n[sweep]\ngame.frame_skip = [1, 2]\n')
+    with pytest.raises(InvalidInput, match=r"game\.frame_skip"):
+        sweep(file, final=10, out=tmp_path / "swept")
+    assert not (tmp_path / "swept").exists()
 
 
 def test_a_trial_is_read_as_it_was_written(tmp_path: Path) -> None:
