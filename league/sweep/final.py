@@ -8,19 +8,23 @@ pairs are kept in the sweep's folder, so an interrupted final continues with the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from league.console.text import measured
 from league.contest.league import League
 from league.errors import DataCorrupt
-from league.games.base import CHOICE
+from league.games.base import CHOICE, GameSpec
 from league.games.settings import GameSettings
 from league.players import PayoffCell
 from league.runs.files import first_fault, read_json, write_whole
 from league.sweep.trial import Order, Trial, scored_at, value_of
+
+if TYPE_CHECKING:  # they load torch
+    from league.contest.members import Entrant
 
 FILE = "final.json"
 ROWS = 512
@@ -71,7 +75,11 @@ def play_final(
     if len(finalists) < 2:
         return list(trials)
     pairs, met = list(combinations(finalists, 2)), _read(order.folder / FILE)
-    missing = [pair for pair in pairs if pair not in met or met[pair].asked < matches]
+    missing = {
+        pair: seed
+        for seed, pair in enumerate(pairs)
+        if pair not in met or met[pair].asked < matches
+    }
     if missing:
         on_pair(f"(final of {len(finalists)} trials: {len(missing)} pairs of {matches:,} matches)")
         for number, cell in enumerate(_played(order, settings, missing, matches), 1):
@@ -108,40 +116,29 @@ def _read(file: Path) -> dict[tuple[str, str], Meeting]:
 
 
 def _played(
-    order: Order, settings: GameSettings, pairs: Sequence[tuple[str, str]], matches: int
+    order: Order, settings: GameSettings, seeds: Mapping[tuple[str, str], int], matches: int
 ) -> Iterator[PayoffCell]:
-    """Plays pairs of trials, and yields the counts of each pair."""
+    """Plays pairs of trials, and yields the counts of each pair. `seeds` has the seed of each
+    pair's sampled actions. The seeds of the matches are the same in all pairs.
+    """
     import torch
 
     from league.contest.matches import ROWS as USUAL
     from league.contest.matches import bouts_of, play
-    from league.contest.members import Entrant, Finder
     from league.stats.payoff import PayoffTable
 
     torch.set_num_threads(1)  # more threads make small networks slower
     spec = settings.spec()
-
-    def entrant(name: str) -> Entrant:
-        finder = Finder(League(run_dir=order.folder / name))
-        _, names = scored_at(order, finder.players, order.rungs[-1]) or ("", [])
-        if not names:
-            raise DataCorrupt(
-                f"{order.folder / name} no longer has the snapshots that were scored: restore a "
-                "copy, or leave out the final with --final 0"
-            )
-        members = [replace(one, name=f"{name}/{one.name}") for one in finder.find(spec, names)]
-        weights = (1.0 / len(members),) * len(members)
-        return Entrant(name=name, members=tuple(members), weights=weights)
-
-    entrants = {name: entrant(name) for name in dict.fromkeys(sum(pairs, ()))}
-    for number, pair in enumerate(pairs):
+    names = dict.fromkeys(name for pair in seeds for name in pair)
+    entrants = {name: _entrant(order, spec, name) for name in names}
+    for pair, seed in seeds.items():
         first, second = (entrants[name] for name in pair)
         own, table, failures = {one.contender for one in first.members}, PayoffTable(), {}
         for replay in play(
             settings,
             [*first.members, *second.members],
             bouts_of(first, second, matches, seed=0),
-            seed=number,
+            seed=seed,
             greedy=False,
             failures=failures,
             rows=ROWS if spec.action_kind == CHOICE else USUAL,
@@ -153,6 +150,22 @@ def _played(
             why = next(iter(failures.values()))
             raise DataCorrupt(f"no match of {' and '.join(pair)} could be finished: {why}")
         yield table.cell(*pair)
+
+
+def _entrant(order: Order, spec: GameSpec, name: str) -> Entrant:
+    """Returns the player that was scored at the last rung of a trial."""
+    from league.contest.members import Entrant, Finder
+
+    finder = Finder(League(run_dir=order.folder / name))
+    _, names = scored_at(order, finder.players, order.rungs[-1]) or ("", [])
+    if not names:
+        raise DataCorrupt(
+            f"{order.folder / name} no longer has the snapshots that were scored: restore a copy, "
+            "or leave out the final with --final 0"
+        )
+    members = [replace(one, name=f"{name}/{one.name}") for one in finder.find(spec, names)]
+    weights = (1.0 / len(members),) * len(members)
+    return Entrant(name=name, members=tuple(members), weights=weights)
 
 
 def _mirrored(cell: PayoffCell) -> PayoffCell:
