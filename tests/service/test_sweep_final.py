@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
 
-from league.errors import LeagueError
 from league.games.settings import GameSettings
 from league.metrics import Measured
 from league.players import Player, PlayerKind
@@ -114,9 +113,9 @@ def test_finalists_rank_by_their_mixtures_matches_against_each_other(order: Orde
 
 @pytest.mark.long
 def test_newest_snapshots_meet_where_the_newest_is_scored(order: Order) -> None:
-    found = finish(replace(order, average=False))
+    found = finish(replace(order, average=False, rungs=(10, 30)))
     values = [trial.final.value for trial in found if trial.final]
-    assert values == pytest.approx([0.0, 0.0, 0.0], abs=0.1)  # rock, paper and scissors
+    assert values == pytest.approx([-1.0, 0.5, 0.5], abs=0.1)  # rock, paper and paper
 
 
 @pytest.mark.long
@@ -141,10 +140,3 @@ def test_only_missing_pairs_are_played(swept: Path, order: Order) -> None:
     assert [sum(one["cell"][key] for key in ("wins", "draws", "losses")) for one in third] == (
         [300] * 3
     )
-
-
-@pytest.mark.long
-def test_a_trial_without_its_snapshots_is_named(order: Order) -> None:
-    shutil.rmtree(order.folder / "trial-001" / "blobs")
-    with pytest.raises(LeagueError):
-        finish(order)

@@ -250,8 +250,8 @@ def test_a_damaged_final_is_named(tmp_path: Path, text: str) -> None:
 
 
 def test_no_final_of_trials_that_play_different_games(tmp_path: Path) -> None:
-    file = written(tmp_path, 'extends = "board"\n[sweep]\ngame.frame_skip = [1, 2]\n')
-    with pytest.raises(InvalidInput, match=r"game\.frame_skip"):
+    file = written(tmp_path, 'extends = "board"\n[sweep]\ngame.name = ["kuhn", "leduc"]\n')
+    with pytest.raises(InvalidInput, match="final"):
         sweep(file, final=10, out=tmp_path / "swept")
     assert not (tmp_path / "swept").exists()
 
