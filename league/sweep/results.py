@@ -177,8 +177,10 @@ def write_preset(
             table_ = inner
         table_[key] = value
     last = trial.last
-    score = f", {last.score.value:.4g} {last.unit} at {last.steps:,} steps" if last else ""
-    how = "that won the final" if trial.final else "with the highest score"
+    how, value = "with the highest score", last and last.score
+    if trial.final:
+        how, value = "that won the final", trial.final
+    score = f", {value.value:.4g} {last.unit} at {last.steps:,} steps" if last and value else ""
     heading = f"# The trial of a sweep {how}{score}.\n"
     content = {"extends": extends, **tables}
     write_whole(file, heading + tomlkit.dumps(_written(content)))
