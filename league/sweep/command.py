@@ -20,9 +20,10 @@ from league.console.text import measured
 from league.errors import ConfigError, InvalidInput, Refused
 from league.games.settings import GameSettings
 from league.runs.files import private_folder, read_json, write_whole
-from league.runs.folder import locked, write_config
+from league.runs.folder import locked
 from league.runs.settings import SupervisorSettings
 from league.settings.base import DEFAULT_PRESET, Sections, base_preset, resolve_run
+from league.settings.file import dump_toml
 from league.settings.presets import read_tables
 from league.sweep import tune
 from league.sweep.final import play_final
@@ -106,7 +107,8 @@ def sweep(
     order = _order(sections, out or Path("sweeps") / file.stem, rungs, score, average, matches)
     final = _final(final, order, chosen[0])
     tune.check_installed()
-    with _folder(order, sections, {"trials": chosen}):
+    base = base_preset(file) or preset or DEFAULT_PRESET
+    with _folder(order, sections, base, {"trials": chosen}):
 
         def records() -> list[Trial]:
             return [read_trial(order.folder, at, one) for at, one in enumerate(chosen)]
@@ -123,7 +125,7 @@ def sweep(
             raise
         best = _show(order, ended)
         if preset_file is not None:
-            _write_preset(preset_file, best, file, preset, sections, assignments or ())
+            _write_preset(preset_file, best, file, base, sections, assignments or ())
     return 0
 
 
@@ -167,7 +169,9 @@ def _final(asked: int | None, order: Order, searched: Collection[str]) -> int:
 
 
 @contextmanager
-def _folder(order: Order, sections: Sections, request: Mapping[str, Any]) -> Iterator[None]:
+def _folder(
+    order: Order, sections: Sections, base: str, request: Mapping[str, Any]
+) -> Iterator[None]:
     """Makes the sweep's folder, or continues the sweep in it, and locks it during the block.
 
     Raises:
@@ -191,7 +195,8 @@ def _folder(order: Order, sections: Sections, request: Mapping[str, Any]) -> Ite
                     "to continue it, or name another folder with --out"
                 )
         else:
-            write_config(order.config, sections)
+            text = f"extends = {json.dumps(base)}\n\n{dump_toml(sections)}"
+            write_whole(order.config, text)
             write_whole(file, json.dumps(asked, indent=1) + "\n")
         yield
 
@@ -241,11 +246,10 @@ def _write_preset(
     target: Path,
     best: Trial,
     file: Path,
-    preset: str | None,
+    base: str,
     sections: Sections,
     assignments: Sequence[str],
 ) -> None:
-    extends = base_preset(file) or preset or DEFAULT_PRESET
     given = [text.partition("=")[0].strip() for text in assignments]
-    write_preset(target, best, read_tables(file).sections, sections, given, extends)
+    write_preset(target, best, read_tables(file).sections, sections, given, base)
     say(f"written: {target} (bin/start-league --config {shlex.quote(str(target))})")

@@ -107,10 +107,10 @@ def render(order: Order, trials: Sequence[Trial]) -> str:
     headings += [*(f"{steps:,} steps#" for steps in order.rungs), "final#", "seconds#", "fault"]
     field = "every bot of the game" if order.score == "rating" else order.score
     words = (
-        f"The score is in {unit} against {field}, in {order.matches:,} clean matches against each "
-        "opponent: both players frozen, seats swapped, common seeds. All trials train with the "
-        "same learner.seed, unless it is searched. Below each score is its 95 % interval. Each "
-        "number of steps is a rung, at which the worst trials stop. The final, if it was played, "
+        f"The score is in {unit} against {field}, in at least {order.matches:,} clean matches "
+        "against each opponent: both players frozen, seats swapped, common seeds. All trials train "
+        "with the same learner.seed, unless it is searched. Below each score is its 95 % interval. "
+        "Each number of steps is a rung, at which the worst trials stop. The final, if it was played, "
         "ranks the trials that reached the last rung, by their matches against each other."
     )
     parts = [section("Trials", table(headings, rows), words=words)]
@@ -119,13 +119,13 @@ def render(order: Order, trials: Sequence[Trial]) -> str:
         shown = Markup("<p>{}</p>").format(
             joined((Markup("<code>{}</code>").format(flag) for flag in flags), " ")
         )
-        parts.insert(0, section("The first trial", shown, words=_lead(best, trials)))
+        parts.insert(0, section("The best trial", shown, words=_lead(best, trials)))
     title = f"Sweep {order.folder.name}"
     return page(title, title, "A search of settings", facts, parts, str(order.folder))
 
 
 def _lead(best: Trial, trials: Sequence[Trial]) -> str:
-    """Says in words how much the score of the first trial proves."""
+    """Says in words how much the value of the best trial proves."""
     if best.final is not None:
         highs = [trial.final.high for trial in trials if trial is not best and trial.final]
         low, how = best.final.low, "that won the final"
@@ -136,8 +136,9 @@ def _lead(best: Trial, trials: Sequence[Trial]) -> str:
         highs = [last.score.high for last in lasts if last.steps == steps]
     close = sum(high >= low for high in highs)
     return (
-        f"The trial {how}. The intervals of {close} other trials overlap with its interval. The "
-        "highest of many values is too high on average, so measure the winner again."
+        f"The trial {how}. Its interval overlaps with the intervals of {close} other "
+        f"trial{'s' * (close != 1)}. The highest of many values is too high on average, so measure "
+        "the winner again."
     )
 
 

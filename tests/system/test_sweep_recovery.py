@@ -129,6 +129,8 @@ def test_a_sweep_that_was_interrupted_and_killed_is_continued(tmp_path: Path) ->
     with (tmp_path / "swept" / "sweep.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["state"] for row in rows} <= {"done", "stopped"}
+    run = json.loads((tmp_path / "swept" / "trial-000" / "run.json").read_text())
+    assert run["preset"] == "board"
     assert rows[0]["state"] == "done"
     assert rows[0]["steps"] == "8192"
     assert float(rows[0]["low"]) < float(rows[0]["score"]) < float(rows[0]["high"])
