@@ -110,8 +110,8 @@ def render(order: Order, trials: Sequence[Trial]) -> str:
         f"The score is in {unit} against {field}, in at least {order.matches:,} clean matches "
         "against each opponent: both players frozen, seats swapped, common seeds. All trials train "
         "with the same learner.seed, unless it is searched. Below each score is its 95 % interval. "
-        "Each number of steps is a rung, at which the worst trials stop. The final, if it was played, "
-        "ranks the trials that reached the last rung, by their matches against each other."
+        "Each number of steps is a rung, at which the worst trials stop. The final, if it was "
+        "played, ranks the trials that reached the last rung, by their matches against each other."
     )
     parts = [section("Trials", table(headings, rows), words=words)]
     if best is not None:
