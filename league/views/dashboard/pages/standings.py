@@ -128,7 +128,7 @@ def _rows(listed: Sequence[Rating], chosen: Mapping[str, str]) -> Iterator[Seque
             continue
         is_open = name in opened or bool(chosen["search"])
         state = Markup(' aria-expanded="{}"').format(str(is_open).lower())
-        words = f"{'▾' if is_open else '▸'} {name}, a lineage of {len(lane):,}"
+        words = f"{'▾' if is_open else '▸'} {name}, {len(lane):,} snapshots"
         target = ",".join(sorted(opened ^ {name}))
         fold = here(words, "/leaderboard", f"open-{name}", state, **{**chosen, "open": target})
         steps = sorted(lane, key=lambda rating: rating.player.step)
