@@ -14,7 +14,7 @@ second of wall-clock time, learning included, without the first iteration.
     PufferLib version 3.0.0: PPO with Adam, and its default policy with an LSTM of 128. 128 matches
               at once in its own process (Serial), or in the given number of worker processes
               (Multiprocessing), where it decides for a worker's matches while the others step. It
-              learns from all turns but the last of each rollout
+              learns from all turns but the last of each match's 32 in a rollout
 
 RLlib needs an interpreter of its own, in which Ray starts:
 
