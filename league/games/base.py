@@ -29,6 +29,10 @@ KEYS, CHOICE = "keys", "choice"
 of A keys (MultiBinary). With CHOICE, the array is one-hot: a player picks a single choice out of A
 (Discrete), and the state of the match decides which choices are legal.
 """
+_LAYOUT = ("C", "W")
+"""Layout of the arrays that games get: contiguous and writable. For arrays of another layout, such
+as those from `np.frombuffer`, brawl would be compiled once more.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +243,7 @@ class BatchedGame(ABC):
         Returns:
             uint64[N] seeds, and a bool[N] mask of the rows.
         """
-        seeds_N, wanted = np.ascontiguousarray(seeds, np.uint64), (self.num_matches,)
+        seeds_N, wanted = np.require(seeds, np.uint64, _LAYOUT), (self.num_matches,)
         where_N = np.ones(wanted, np.bool_) if where is None else np.array(where, np.bool_)
         if seeds_N.shape != wanted or where_N.shape != wanted:
             raise InvalidInput(
@@ -262,7 +266,7 @@ class BatchedGame(ABC):
                 choice or several choices for a seat without a bot.
         """
         is_exact = getattr(actions, "dtype", None) == np.uint8
-        actions_N2A = np.ascontiguousarray(actions if is_exact else pressed(actions), np.uint8)
+        actions_N2A = np.require(actions if is_exact else pressed(actions), np.uint8, _LAYOUT)
         wanted = (self.num_matches, 2, self.spec.action_size)
         if actions_N2A.shape != wanted:
             raise InvalidInput(f"actions have shape {actions_N2A.shape}: {wanted} is wanted")

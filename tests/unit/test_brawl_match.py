@@ -15,6 +15,7 @@ from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 import league
 from league.games.brawl import rules
 from league.games.brawl.game import BrawlGame
+from league.games.brawl.kernel import reset_matches, step_matches
 from league.games.brawl.moves import HAMMER, UNARMED
 
 
@@ -138,6 +139,15 @@ def test_matches_are_the_same_on_any_number_of_threads(threads: int) -> None:
     assert one.final_stats_N2S.tobytes() == many.final_stats_N2S.tobytes()
     many.close()
     many.close()
+
+
+def test_read_only_arrays_are_played_by_the_same_compiled_code() -> None:
+    game = BrawlGame(2)
+    before = [len(one.overloads) for one in (reset_matches, step_matches)]
+    game.reset(np.frombuffer(np.arange(2, dtype=np.uint64).tobytes(), np.uint64))
+    idle = game.idle_actions()
+    game.step(np.frombuffer(idle.tobytes(), np.uint8).reshape(idle.shape))
+    assert [len(one.overloads) for one in (reset_matches, step_matches)] == before
 
 
 def test_it_is_made_where_neither_the_code_nor_the_home_can_be_written(tmp_path: Path) -> None:
