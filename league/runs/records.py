@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from league.errors import DataCorrupt
 from league.runs.alarms import MatchFacts, UpdateFacts
 from league.runs.columns import REWARDS
+
+if TYPE_CHECKING:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 Row = dict[str, str]
 
@@ -63,29 +67,47 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def read_scalars(folder: Path) -> dict[str, Series]:
-    """Returns all scalars of the TensorBoard files in `folder`. If a resumed run repeated a step,
-    the step is returned only once.
-    """
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    """Returns all scalars of the TensorBoard files in `folder` (`ScalarReader.read`)."""
+    return ScalarReader(folder).read()
 
-    if not folder.is_dir():
-        return {}
-    events = EventAccumulator(str(folder), size_guidance={"scalars": 0}, purge_orphaned_data=False)
-    events.Reload()
-    return {name: _without_repeats(events.Scalars(name)) for name in events.Tags()["scalars"]}
+
+class ScalarReader:
+    """Reads the scalars of the TensorBoard files in `folder`, and later only those that were added.
+    Several threads may use it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._events: EventAccumulator | None = None
+        self._lock = threading.Lock()
+
+    def read(self) -> dict[str, Series]:
+        """Returns all scalars so far. If a resumed run repeated a step, the step is returned only
+        once.
+        """
+        if not self._folder.is_dir():
+            return {}
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        with self._lock:
+            if self._events is None:
+                self._events = EventAccumulator(
+                    str(self._folder), size_guidance={"scalars": 0}, purge_orphaned_data=False
+                )
+            read = self._events.Reload()
+            return {name: _without_repeats(read.Scalars(name)) for name in read.Tags()["scalars"]}
 
 
 def _without_repeats(events: list) -> Series:
-    points: list[tuple[int, float]] = []
-    for event in sorted(events, key=lambda event: event.wall_time):
-        # A run that continued from an earlier checkpoint writes steps again.
-        while points and points[-1][0] >= event.step:
-            points.pop()
-        points.append((event.step, event.value))
-    return Series(
-        np.array([step for step, _ in points], np.int64),
-        np.array([value for _, value in points], float),
-    )
+    """Returns the points of a metric. A run that continued from an earlier checkpoint has written
+    steps again: of a step, and of all steps after it, the points that were written last count.
+    """
+    order = np.argsort([event.wall_time for event in events], kind="stable")
+    step_N = np.array([event.step for event in events], np.int64)[order]
+    value_N = np.array([event.value for event in events], float)[order]
+    later_N = np.minimum.accumulate(step_N[::-1])[::-1]  # the smallest step from here on
+    stays_N = np.append(step_N[:-1] < later_N[1:], True)
+    return Series(step_N[stays_N], value_N[stays_N])
 
 
 def read_updates(learner: Path, weights: Callable[[int], Mapping[str, float]]) -> list[UpdateFacts]:

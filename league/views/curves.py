@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -78,8 +78,17 @@ class History:
     stages: Sequence[Stage] = ()
 
 
-def gather(run_dir: Path, learner: str = "") -> History:
+def gather(
+    run_dir: Path,
+    learner: str = "",
+    read: Callable[[Path], Mapping[str, Series]] = read_scalars,
+) -> History:
     """Reads the history of a run's learner. The default is `main`, or else the first learner.
+
+    Args:
+        run_dir: the run's folder.
+        learner: the learner's name, or "".
+        read: reads the scalars in a folder with TensorBoard's files.
 
     Raises:
         NotFound: the run has no such learner.
@@ -95,7 +104,7 @@ def gather(run_dir: Path, learner: str = "") -> History:
         rows = read_rows(run_dir / file)
         return [row for row in rows if row["player"].startswith((f"{name}@", f"{name}."))]
 
-    scalars = read_scalars(folders[name] / "tensorboard")
+    scalars = read(folders[name] / "tensorboard")
     rates = _win_rates(own("evaluator/evaluation_results.csv"))
     met = {row["opponent"] for row in read_rows(folders[name] / "monitor.csv")}
     board = read_rows(run_dir / "leaderboard.csv")

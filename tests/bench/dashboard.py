@@ -95,10 +95,10 @@ def _updates(client: MatchmakerClient, run: Path, name: str) -> dict[str, float]
         if path == "/match":
             (line, *_), _ = client.matches(limit=1)
             query = {"match": line.match_id}
-        shown.show(source, query)
+        list(shown.show(source, query))
         time.sleep(STRUCTURE_SECONDS + 1 if path == "/payoffs" else 6)  # cached data has expired
         began = time.perf_counter()
-        shown.show(source, query)
+        list(shown.show(source, query))
         found[path] = 1000 * (time.perf_counter() - began)
     source.close()
     return found

@@ -197,6 +197,20 @@ def test_every_page_shows_the_league_and_reads_well(page: Page, address: str, pa
     assert not serious, [(one["id"], [node["html"] for node in one["nodes"]]) for one in serious]
 
 
+def test_the_menu_is_painted_before_any_script_runs(tab: Page, address: str) -> None:
+    assert tab.context.browser is not None
+    context = tab.context.browser.new_context(java_script_enabled=False)
+    try:
+        plain = context.new_page()
+        plain.goto(f"{address}/leaderboard")
+        menu = plain.locator("header a[href]").all()
+        assert len(menu) > 8
+        assert all(link.is_visible() for link in menu[1:])  # the first skips to the content
+        assert "<style>" not in plain.inner_text("body")
+    finally:
+        context.close()
+
+
 @pytest.fixture
 def phone(page: Page) -> Iterator[Page]:
     """The tab, as small as a phone."""

@@ -127,6 +127,31 @@ def test_a_slow_page_is_waited_for_and_a_failure_keeps_the_menu(finished: Path) 
         loop.unlink()
 
 
+def test_what_can_be_read_at_once_does_not_wait_for_the_rest(
+    finished: Path, tmp_path: Path
+) -> None:
+    go_on = tmp_path / "go-on"
+    slow = f"""import runpy, sys, time
+from pathlib import Path
+from league.views.dashboard.pages import curves
+gather = curves.gather
+def gather_later(*given):
+    while not Path({str(go_on)!r}).exists():
+        time.sleep(0.01)
+    return gather(*given)
+curves.gather = gather_later
+sys.argv = sys.argv[3:]
+runpy.run_module("league", run_name="__main__", alter_sys=True)
+"""
+    with serving(finished, prefix=(sys.executable, "-c", slow)) as address:
+        try:
+            first = httpx.get(f"{address}/curves", timeout=PATIENCE).text
+            assert "smoothed" in first
+            assert "Reading" in first
+        finally:
+            go_on.touch()
+
+
 def test_idle_connections_lock_nobody_out(door: Door) -> None:
     with contextlib.ExitStack() as kept:
         for number in range(FILES + 50):

@@ -132,7 +132,7 @@ def test_a_learner_and_an_evaluator_join_with_an_address_and_a_token(
     assert "main@1000" in played
 
     with contextlib.closing(Source(client, run_dir=elsewhere.parent / "league")) as source:
-        assert "curves of main-2 are on another machine" in str(curves.show(source, {})[0])
+        assert "curves of main-2 are on another machine" in str(next(iter(curves.show(source, {}))))
 
     (joined / "blobs").rename(elsewhere / "gone")  # the evaluator fetches its own
     before = of_bob(caplog, "GetBlob")

@@ -18,9 +18,9 @@ from league.metrics import wilson_interval
 from league.players import PlayerKind
 from league.runs.alarms import AlarmWatch
 from league.runs.columns import EVALUATION
-from league.runs.records import read_scalars, read_updates
+from league.runs.records import ScalarReader, read_scalars, read_updates
 from league.views.curves import Stage, gather
-from league.views.dashboard.blocks import Chart, line
+from league.views.dashboard.blocks import Chart, line, lines
 from league.views.dashboard.pages import curves as page
 
 
@@ -142,6 +142,19 @@ def test_what_a_resumed_run_did_again_counts_once(tmp_path):
     assert series.values.tolist() == [1.0, 1.0, 2.0, 2.0]
 
 
+def test_a_reader_finds_what_was_added_and_what_was_done_again(tmp_path):
+    reader = ScalarReader(tmp_path / "tensorboard")
+    assert reader.read() == {}
+    scalars(tmp_path / "tensorboard", [(step, {"loss/value": 1.0}) for step in (100, 200, 300)])
+    assert reader.read()["loss/value"].steps.tolist() == [100, 200, 300]
+    again = [(200, {"loss/value": 2.0}), (250, {"loss/value": 2.0, "policy/entropy": 0.5})]
+    scalars(tmp_path / "tensorboard", again)
+    found = reader.read()
+    assert found["loss/value"].steps.tolist() == [100, 200, 250]
+    assert found["loss/value"].values.tolist() == [1.0, 2.0, 2.0]
+    assert found["policy/entropy"].steps.tolist() == [250]
+
+
 def picture(path):
     return np.asarray(Image.open(io.BytesIO(path.read_bytes())).convert("RGB"))
 
@@ -213,6 +226,7 @@ def shown(run_dir, beside=(), ratings=(), **parameters):
         status=lambda: SimpleNamespace(workers=()),
         ratings=lambda book: ratings,
         kept=lambda key, seconds, read: read(),
+        scalars=read_scalars,
     )
     blocks = page.show(source, parameters)
     return {block.title: block for block in blocks if isinstance(block, Chart)}
@@ -255,6 +269,14 @@ def test_stages_are_bands_of_the_charts(run_dir):
         ("first", 100, 2600),
         ("second", 2600, 4000),
     ]
+    assert all(begin["label"]["show"] for begin, _ in bands)
+
+
+def test_a_narrow_stage_has_no_name_that_would_cover_another():
+    stages = [(0.0, "short"), (10.0, "long"), (100.0, "")]
+    series = [line("x", np.array([0.0, 100.0]), np.array([0.0, 1.0]))]
+    bands = lines("x", "", series, stages=stages).options["series"][0]["markArea"]["data"]
+    assert [begin["label"]["show"] for begin, _ in bands] == [False, True]
 
 
 def test_a_run_of_another_folder_is_drawn_only_if_the_operator_named_it(run_dir, tmp_path_factory):

@@ -53,4 +53,4 @@ def test_a_match_that_nobody_knows_is_not_found():
         raise NotFound("no such match")
 
     with pytest.raises(NotFound):
-        matches.show_match(SimpleNamespace(replays=dict, match=unknown), {"match": "x"})
+        list(matches.show_match(SimpleNamespace(replays=dict, match=unknown), {"match": "x"}))

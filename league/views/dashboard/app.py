@@ -1,7 +1,8 @@
 """Serves the pages.
 
 A page's function returns blocks, which are pieces of HTML and charts. When the blocks change,
-NiceGUI updates the browser.
+NiceGUI updates the browser. The menu is part of the HTML, so a browser paints it before it has run
+any script.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Annotated, Any, NamedTuple
@@ -49,21 +50,28 @@ from league.views.dashboard.source import Source
 from league.views.html import joined, section, text
 from league.views.leaderboard import FORMATS, gather
 
-FIRST_SECONDS = 1.0
-"""How long a page waits for its blocks before it says that they are being read."""
+FIRST_SECONDS = 0.25
+"""How long a page waits for its blocks before it is sent with those that are there. The others
+follow.
+"""
 RESPONSE_SECONDS = 60.0
 """How long a page may take to answer. While a game is compiled, everything else hardly runs."""
 MOST_QUERY = 4000
 """Largest length of the parameters that a browser sends."""
 
 
+Show = Callable[[Source, Mapping[str, str]], Iterable[Block]]
+
+
 class Shown(NamedTuple):
     """Describes a page: its title, the function that makes its blocks, the seconds between two
     updates, and whether the menu lists it.
+
+    A function that reads for more than a moment yields its blocks, the fastest first.
     """
 
     title: str
-    show: Callable[[Source, Mapping[str, str]], list[Block]]
+    show: Show
     seconds: float
     is_listed: bool = True
 
@@ -120,6 +128,7 @@ def serve(source: Source, access: Access, listening: socket.socket) -> None:
         headers=HEADERS,
         backlog=BACKLOG,
         dark=None,
+        tailwind=False,  # its compiler of styles would run in the browser
     )
 
 
@@ -145,7 +154,7 @@ def _add_page(source: Source, path: str) -> None:
         parameters = dict(request.query_params)
         ui.add_head_html(_HEAD)
         ui.page_title(f"{shown.title} · {source.title}")
-        ui.html(_header(source, path), sanitize=False).classes("bar-top")
+        ui.add_body_html(f'<div class="bar-top">{_header(source, path)}</div>')
         with ui.element("div").classes("content").props('id="main"'):
             view = View(shown.show, source, parameters)
             is_shown = await view.begin()
@@ -300,7 +309,7 @@ class View:
 
     def __init__(
         self,
-        show: Callable[[Source, Mapping[str, str]], list[Block]],
+        show: Show,
         source: Source,
         parameters: Mapping[str, str],
     ) -> None:
@@ -313,25 +322,26 @@ class View:
         self._reading: asyncio.Task[list[Block]] | None = None
 
     async def begin(self) -> bool:
-        """Shows the blocks if they can be read within `FIRST_SECONDS`. Otherwise it shows a note
-        that they are being read, because a browser must not wait long for the page.
+        """Shows the blocks that can be read within `FIRST_SECONDS`. If there are more, it shows a
+        note that they are being read, because a browser must not wait long for the page.
 
         Returns:
-            Whether the blocks are shown.
+            Whether all blocks are shown.
         """
-        self._reading = asyncio.create_task(asyncio.to_thread(self._read))
+        read: list[Block] = []
+        self._reading = asyncio.create_task(asyncio.to_thread(self._read, read))
         await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)
         is_read = self._reading.done()
         if is_read:
             await self.refresh()
         else:
-            self._put([section("Reading…", words="This takes a few seconds.")])
+            self._put([*read, section("Reading…", words="This takes a few seconds.")])
         return is_read
 
     async def refresh(self) -> None:
         """Reads the blocks again and sends changes."""
         if self._reading is None:
-            self._reading = asyncio.create_task(asyncio.to_thread(self._read))
+            self._reading = asyncio.create_task(asyncio.to_thread(self._read, []))
         reading = self._reading
         blocks = await reading
         if reading is self._reading:  # else other parameters were chosen meanwhile
@@ -359,12 +369,16 @@ class View:
             self._elements += map(_element, blocks[same:])
         self._shown = blocks
 
-    def _read(self) -> list[Block]:
+    def _read(self, blocks: list[Block]) -> list[Block]:
+        """Adds the page's blocks to `blocks`, one by one, and returns it."""
         try:
-            return self._show(self._source, self._parameters)
+            for block in self._show(self._source, self._parameters):
+                blocks.append(block)
         except LeagueError as error:
             heading = "Not found" if isinstance(error, NotFound) else "The league can't be shown"
-            return [section(heading, Markup('<p class="alarm">{}</p>').format(text(str(error))))]
+            alarm = Markup('<p class="alarm">{}</p>').format(text(str(error)))
+            blocks.append(section(heading, alarm))
+        return blocks
 
 
 def _shape(block: Block) -> object:

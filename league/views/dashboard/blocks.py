@@ -22,6 +22,8 @@ from league.views.html import Text, bar, joined, section, text
 
 MOST_POINTS: Final = 300
 """Largest number of points of a line. A chart is only some 600 pixels wide."""
+NARROW: Final = 0.12
+"""A stage that is shorter than this share of all stages has no name in a chart."""
 MARGINS: Final = {"left": 52, "right": 16}
 """Pixels around the area of a chart. static/viewer.js relies on the same numbers."""
 ZOOM: Final = {
@@ -327,14 +329,21 @@ def lines(
     if stages is not None:
         options |= {"toolbox": ZOOM}
     if stages and series:
-        area = {"silent": True, "data": [_band(*pair) for pair in enumerate(pairwise(stages))]}
+        length = stages[-1][0] - stages[0][0]
+        bands = [_band(number, *pair, length) for number, pair in enumerate(pairwise(stages))]
+        area = {"silent": True, "data": bands}
         options["series"][0] = series[0] | {"markArea": area}
     return Chart(title=title, words=words, options=options, timed=seconds > 0)
 
 
-def _band(number: int, stage: tuple[tuple[float, str], tuple[float, str]]) -> list[dict[str, Any]]:
-    """Returns the band of a stage, given its number, its beginning with its name, and its end."""
-    (begin, name), (end, _) = stage
-    label = {"position": "insideTop", "color": "#7d8590", "fontSize": 10}
+def _band(
+    number: int, stage: tuple[float, str], following: tuple[float, str], length: float
+) -> list[dict[str, Any]]:
+    """Returns the band of a stage, given the stage that follows and the length of all stages. A
+    narrow band has no name, because the names would overlap.
+    """
+    (begin, name), (end, _) = stage, following
+    is_wide = end - begin >= NARROW * length
+    label = {"position": "insideTop", "color": "#7d8590", "fontSize": 10, "show": is_wide}
     style = {"color": "#8a93a0", "opacity": 0.14 if number % 2 else 0.0}
     return [{"xAxis": begin, "name": name, "label": label, "itemStyle": style}, {"xAxis": end}]

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -30,6 +30,7 @@ from league.views.reader import LeagueReader
 if TYPE_CHECKING:  # numpy takes a moment to load
     from league.games.base import GameSpec
     from league.replay.highlights import Highlight
+    from league.runs.records import Series
 
 MIX_SECONDS = 60.0
 """Longest time for a count over the whole log, and the time for which the count is kept."""
@@ -44,6 +45,8 @@ MATCH_SECONDS = 3600.0
 """Seconds for which a match with a result is kept, because it doesn't change any more."""
 SCORES_SECONDS = 60.0
 """Seconds for which an evaluation's counts by opponent are kept."""
+SCALARS_SECONDS = 60.0
+"""Seconds for which a reader of TensorBoard's files is kept after its last use."""
 EVENTS = 200
 """Number of events to keep."""
 T = TypeVar("T")
@@ -297,6 +300,17 @@ class Source:
         except subprocess.CalledProcessError as error:
             raise NotFound(error.stderr.strip().rpartition("\n")[2] or "it failed") from None
         return list(json.loads(done.stdout)["parts"])
+
+    def scalars(self, folder: Path) -> Mapping[str, Series]:
+        """Returns the scalars of a folder with TensorBoard's files. While pages ask for them, only
+        those that were added are read.
+        """
+        from league.runs.records import ScalarReader
+
+        reader = self.kept(("scalars", folder), SCALARS_SECONDS, lambda: ScalarReader(folder))
+        with self._lock:
+            self._kept["scalars", folder].until = time.monotonic() + SCALARS_SECONDS
+        return reader.read()
 
     def reports(self) -> list[Report]:
         """Returns the requested evaluations in the order of the requests."""

@@ -57,10 +57,11 @@ chosen.
 Stages = Sequence[tuple[float, str]]
 
 
-def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+def show(source: Source, parameters: Mapping[str, str]) -> Iterator[Block]:
     if source.run_dir is None:
         words = "This league is known by its address alone: open the dashboard with --run-dir."
-        return [section("Curves", words=words)]
+        yield section("Curves", words=words)
+        return
     learners = sorted(path.name[8:] for path in source.run_dir.glob("learner-*/"))
     workers = [one.worker.removeprefix("learner-") for one in source.status().workers if one.player]
     away = ", ".join(sorted({*workers} - {*learners}))
@@ -70,7 +71,7 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     usual = "main" if "main" in learners else next(iter(learners), "")
     metric, width = parameters.get("metric", ""), parameters.get("smooth", "")
     runs = {name: name for name in others} | ({ALL: "all of them"} if len(others) > 1 else {})
-    picker = Filters(
+    yield Filters(
         section(
             "Curves",
             filters(
@@ -88,15 +89,20 @@ def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
     for run, folder in chosen.items():
         name = learner if folder is source.run_dir else ""
         try:
-            history = source.kept(("curves", folder, name), SECONDS, lambda: gather(folder, name))  # noqa: B023
+            history = source.kept(
+                ("curves", folder, name),
+                SECONDS,
+                lambda: gather(folder, name, source.scalars),  # noqa: B023
+            )
             histories[run] = folder, history
         except NotFound as error:
             if folder is source.run_dir:
-                return [picker, section("Nothing yet", words=str(error))]
+                yield section("Nothing yet", words=str(error))
+                return
     names = sorted({name for _, history in histories.values() for name in history.scalars})
     drawn = _Drawn(histories, int(width) if width in SMOOTH and width else 1)
-    charts = drawn.found(names, metric) if metric else drawn.usual(source)
-    return [picker, *charts, suggestions("metrics", names)]
+    yield from drawn.found(names, metric) if metric else drawn.usual(source)
+    yield suggestions("metrics", names)
 
 
 def _other_runs(source: Source) -> dict[str, Path]:

@@ -141,22 +141,17 @@ def _result(outcome: float, names: Sequence[str]) -> str:
     return {1.0: f"{names[0]} wins", 0.0: f"{names[1]} wins"}.get(outcome, "a draw")
 
 
-def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+def show_match(source: Source, parameters: Mapping[str, str]) -> Iterator[Block]:
     """Shows the match that the parameter `match` names, with its replay if it has been kept."""
     match_id = parameters.get("match", "")
-    played: list[Block] = []
-    try:
-        if (replay := replay_of(source, match_id)) is not None:
-            played = [_viewer(match_id, replay.names), *insights(source, replay)]
-    except LeagueError as error:
-        played = [section("It can't be played again", words=str(error))]
     try:
         record = source.match(match_id)
     except NotFound:
-        if not played:
+        if match_id not in source.replays():
             raise
-        words = "It was not rated, so the log does not have it."
-        return [section("Match", words=words), *played]
+        yield section("Match", words="It was not rated, so the log does not have it.")
+        yield from _played(source, match_id)
+        return
     names = [player.name for player in record.assignment.seats]
     result = record.result
     numbers: dict[str, Text] = {
@@ -172,13 +167,22 @@ def show_match(source: Source, parameters: Mapping[str, str]) -> list[Block]:
         numbers["length"] = _length(result.frames, source.spec())
         numbers["ended"] = ago(result.finished_at)
     title = joined((player_link(name) for name in names), " against ")
-    blocks: list[Block] = [section("Match", Markup("<h3>{}</h3>").format(title), facts(numbers))]
-    blocks += played
-    blocks.append(_why(record))
+    yield section("Match", Markup("<h3>{}</h3>").format(title), facts(numbers))
+    yield from _played(source, match_id)
+    yield _why(record)
     if result is not None:
         stats = [seat.stats for seat in result.seats]
-        blocks.append(_stats(names, stats, result.frames, source.spec()))
-    return blocks
+        yield _stats(names, stats, result.frames, source.spec())
+
+
+def _played(source: Source, match_id: str) -> Iterator[Block]:
+    """Yields the match's film and charts if its replay has been kept."""
+    try:
+        if (replay := replay_of(source, match_id)) is not None:
+            yield _viewer(match_id, replay.names)
+            yield from insights(source, replay)
+    except LeagueError as error:
+        yield section("It can't be played again", words=str(error))
 
 
 def _viewer(match_id: str, names: Sequence[str]) -> Markup:

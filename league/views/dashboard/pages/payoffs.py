@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,22 +29,22 @@ STRUCTURE_SECONDS = 30.0
 """Largest age of the Nash mixture and the cycles, which take a second to compute."""
 
 
-def show(source: Source, parameters: Mapping[str, str]) -> list[Block]:
+def show(source: Source, parameters: Mapping[str, str]) -> Iterator[Block]:
     book = Book(parameters["book"]) if parameters.get("book") in BOOKS else Book.EVAL
     names = chosen(source.ratings(book))
     cells = source.payoff(book, names, names) if names else []
-    picker = Filters(
-        section("Who beats whom", filters(choice("book", "matches", BOOKS, book.value)))
-    )
+    yield Filters(section("Who beats whom", filters(choice("book", "matches", BOOKS, book.value))))
     if not cells:
-        return [picker, section("Nothing yet", words="No two players have met in these matches.")]
+        yield section("Nothing yet", words="No two players have met in these matches.")
+        return
+    yield _heat_map(names, cells)
     structure = source.kept(
         ("structure", book),
         STRUCTURE_SECONDS,
         lambda: _study(cells, source.ratings(book), names),
         behind=True,
     )
-    return [picker, _heat_map(names, cells), *_structure(structure)]
+    yield from _structure(structure)
 
 
 def chosen(ratings: Sequence[Rating], most: int = PLAYERS) -> tuple[str, ...]:
