@@ -11,7 +11,7 @@ import io
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,6 +105,7 @@ class Face:
             raise ConfigError(f"{name} has no readable spaces: {reason(error)}") from error
         self._seen = [_without_mask(space) for space in seen]
         self._scales = [_scale(space, name) for space in self._seen]
+        self._flatten = [_flattening(space) for space in self._seen]
         self._names = [_UNNAMED.sub("_", str(agent))[:24] for agent in agents]
         self._clipped = [np.zeros(len(scale.low_W), np.int64) for scale in self._scales]
         self._done, self._sizes = done, [_action_size(space, name) for space in done]
@@ -130,9 +131,12 @@ class Face:
         Raises:
             ValueError: NaN, infinity, or a choice outside a discrete space.
         """
-        _check_choices(self._seen[seat], observation)
         scale_W, offset_W, endless_W, low_W, high_W = self._scales[seat]
-        value_W = np.asarray(spaces.flatten(self._seen[seat], observation), np.float64)
+        value_W = self._flatten[seat](observation)
+        is_inside = not endless_W.size and ((value_W >= low_W) & (value_W <= high_W)).all()
+        if is_inside:  # as nearly always, so the checks below are left out
+            out_W[: len(scale_W)] = value_W * scale_W + offset_W
+            return
         if not np.isfinite(value_W).all():
             raise ValueError("an observation holds NaN or infinity")
         scaled_W = value_W * scale_W + offset_W
@@ -193,6 +197,24 @@ class Face:
         if isinstance(space, spaces.Discrete):
             return int(space.start) + int(row_A.argmax())
         return row_A[: self._sizes[seat]].astype(space.dtype).reshape(space.shape)
+
+
+def _flattening(space: spaces.Space) -> Callable[[Any], NDArray[np.float64]]:
+    """Returns a function that turns an observation into float64[W] as `spaces.flatten` does. For a
+    single Box, which most boards are, it takes a sixth of the time.
+    """
+    if isinstance(space, spaces.Box):
+        return lambda seen: np.asarray(seen, space.dtype).reshape(-1).astype(np.float64)
+    if isinstance(space, spaces.Dict) and len(space) == 1:
+        ((key, only),) = space.items()
+        inner = _flattening(only)
+        return lambda seen: inner(seen[key])
+
+    def flatten(seen: Any) -> NDArray[np.float64]:
+        _check_choices(space, seen)
+        return np.asarray(spaces.flatten(space, seen), np.float64)
+
+    return flatten
 
 
 def _check_choices(space: spaces.Space, value: Any) -> None:
