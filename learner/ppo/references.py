@@ -40,9 +40,10 @@ ROWS_AT_ONCE = {"cpu": 4096, "cuda": 1 << 17}
 single call. It suits the CPU's caches and the GPU's memory.
 """
 MATCH_SHARE = 0.25
-"""Share of the matches in which references play, if the divergence is a term of the loss. With this
-share, references take less than a tenth of the learner's time. If the divergence is part of the
-rewards instead, references play in all matches.
+"""Share of the matches in which a portfolio of references plays, if the divergence is a term of the
+loss. With this share, references take less than a tenth of the learner's time. So does a single
+reference in all matches, and it plays in all. If the divergence is part of the rewards, references
+play in all matches, too.
 """
 PORTFOLIO_INTERVAL = 5_000
 """Number of optimizer steps between additions to the portfolio. The anchor is the newest reference.
@@ -105,7 +106,8 @@ class References:
     ) -> None:
         self.settings, self.config, self.device, self.autocast = settings, config, device, autocast
         self.group = group
-        share = 1.0 if settings.form == "reward" else MATCH_SHARE
+        in_all = settings.form == "reward" or settings.portfolio_size == 1
+        share = 1.0 if in_all else MATCH_SHARE
         self.matches, self.covered = matches, max(1, math.ceil(share * matches))
         self.members: list[Reference] = []
         self.renewed_at = self.kept_at = 0  # in optimizer steps

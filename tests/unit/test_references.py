@@ -102,6 +102,10 @@ def test_references_of_some_matches_stand_for_all():
     assert np.mean(kl) == pytest.approx(wanted.item(), rel=1e-3)
 
 
+def test_a_single_reference_plays_in_all_matches_because_it_costs_little():
+    assert regularised(match_share=0.25, portfolio_size=1).references.covered == MATCHES
+
+
 def test_a_minibatch_without_any_reference_is_learnt_from_all_the_same():
     model = regularised(match_share=0.01, options={"batch_size": STEPS})
     assert model.references.covered == 1
