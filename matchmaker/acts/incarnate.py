@@ -127,7 +127,8 @@ def open_incarnation(
         if trained.kind is not PlayerKind.LIVE:
             raise InvalidInput(f"{player} is a {trained.kind.value}: only live players train")
     trains = f" and trains {player} from step {checkpoint_step:,}" if player else ""
-    text = f"{worker} starts{trains}"
+    again = " again" if tx.incarnations_of(worker) else ""
+    text = f"{worker} starts{again}{trains}"
     event = league.log(
         tx, "incarnation_opened", text, worker=worker, player=player, step=checkpoint_step
     )

@@ -25,6 +25,14 @@ def test_a_heartbeat_tells_the_worker_s_machine(league, monkeypatch):
         league.client.heartbeat(league.open(), 1)
 
 
+def test_the_log_tells_a_restart_from_a_first_start(league):
+    for _ in range(2):
+        league.open()
+    with league.server.store.read() as reader:
+        events = [event for event in reader.events(0, 500) if event.kind == "incarnation_opened"]
+    assert [" again" in event.text for event in events] == [False, True]
+
+
 def test_leases_live_on_only_while_progress_rises(league):
     incarnation = league.open()
     league.client.acquire_matches(incarnation, 3, "league")
