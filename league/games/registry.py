@@ -125,6 +125,14 @@ def users_path() -> dict[str, str]:
     return {PATH: os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
 
 
+def absolute_path() -> str:
+    """Returns the value of `KUMITE_PATH` with absolute folders, for processes that start in another
+    working folder.
+    """
+    entries = os.environ.get(PATH, "").split(os.pathsep)
+    return os.pathsep.join(os.path.abspath(entry) for entry in entries if entry)
+
+
 def _load(path: str, load: Callable[[str], ModuleType] = importlib.import_module) -> GameFactory:
     module, _, attribute = path.partition(":")
     try:

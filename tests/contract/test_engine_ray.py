@@ -131,9 +131,10 @@ def test_a_learner_that_has_steps_starts_on_no_node_that_does_not_see_them(
 def test_a_call_sees_the_caller_s_modules_and_no_gpu(
     shared: RayEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KUMITE_PATH", "/shared/games")
+    monkeypatch.setenv("KUMITE_PATH", "/shared/games:games")
     names = ["KUMITE_PATH", "CUDA_VISIBLE_DEVICES"]
-    assert dict(shared.cluster.map(os.getenv, names)) == {0: "/shared/games", 1: ""}
+    found = f"/shared/games:{Path('games').absolute()}"  # the node works in another folder
+    assert dict(shared.cluster.map(os.getenv, names)) == {0: found, 1: ""}
 
 
 @inside
