@@ -18,7 +18,7 @@ from league.cluster.runner import Folders, Runner, free_port
 from league.cluster.settings import ClusterSettings, labels_of
 from league.cluster.topology import Spread
 from league.errors import ConfigError, InvalidInput, LeagueError, Unavailable
-from league.games.registry import PATH, absolute_path
+from league.games.registry import PATH, absolute_users_path
 from league.runs.files import write_whole
 from league.settings.device_flags import cores
 
@@ -300,7 +300,7 @@ class Cluster:
             LeagueError: the function raised it, or its process was killed.
         """
         call = self.ray.remote(_call).options(num_cpus=cpus)
-        environment = {"CUDA_VISIBLE_DEVICES": "", PATH: absolute_path()}
+        environment = {"CUDA_VISIBLE_DEVICES": "", PATH: absolute_users_path()}
         numbers = {
             call.remote(work, item, environment): number for number, item in enumerate(items)
         }

@@ -21,7 +21,7 @@ from league.cluster.engine import RENDEZVOUS, Child, LocalChild, Place, ProcessS
 from league.cluster.ray import Actor, Cluster, Sight, last_line
 from league.cluster.runner import Folders
 from league.errors import ConfigError, LeagueError, RankGone, suppress_full
-from league.games.registry import PATH, absolute_path
+from league.games.registry import PATH, absolute_users_path
 from league.rpc.client import NODE
 from league.security.credentials import CA, CLIENT, TOKEN, Credentials
 from league.security.settings import is_loopback
@@ -68,7 +68,7 @@ class RayEngine:
         self.folders = Folders.of(files)
         self.environment = {TOKEN: credentials.token} if credentials.token else {}
         if PATH in os.environ:
-            self.environment[PATH] = absolute_path()
+            self.environment[PATH] = absolute_users_path()
         names = (CA, CLIENT, Path(CLIENT).with_suffix(".key"))
         tls = [credentials.tls / name for name in names] if credentials.tls else []
         self.certificates = {file.name: file.read_bytes() for file in tls if file.exists()}

@@ -125,7 +125,7 @@ def users_path() -> dict[str, str]:
     return {PATH: os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
 
 
-def absolute_path() -> str:
+def absolute_users_path() -> str:
     """Returns the value of `KUMITE_PATH` with absolute folders, for processes that start in another
     working folder.
     """

@@ -41,9 +41,9 @@ single call. It suits the CPU's caches and the GPU's memory.
 """
 MATCH_SHARE = 0.25
 """Share of the matches in which a portfolio of references plays, if the divergence is a term of the
-loss. With this share, references take less than a tenth of the learner's time. So does a single
-reference in all matches, and it plays in all. If the divergence is part of the rewards, references
-play in all matches, too.
+loss. With this share, references take less than a tenth of the learner's time. A single reference
+takes less than a tenth even in all matches, so it plays in all. If the divergence is part of the
+rewards, references play in all matches, too.
 """
 PORTFOLIO_INTERVAL = 5_000
 """Number of optimizer steps between additions to the portfolio. The anchor is the newest reference.

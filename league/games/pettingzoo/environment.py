@@ -200,8 +200,9 @@ class Face:
 
 
 def _flattening(space: spaces.Space) -> Callable[[Any], NDArray[np.float64]]:
-    """Returns a function that turns an observation into float64[W] as `spaces.flatten` does. For a
-    single Box, which most boards are, it takes a sixth of the time.
+    """Returns a function that turns an observation into float64[W] as `spaces.flatten` does, and
+    raises `ValueError` for a choice outside its space. For a single Box, which most boards are, it
+    takes a seventh of the time.
     """
     if isinstance(space, spaces.Box):
         return lambda seen: np.asarray(seen, space.dtype).reshape(-1).astype(np.float64)
