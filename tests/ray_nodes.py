@@ -58,10 +58,13 @@ def run_inside(file: str, *flags: str) -> None:
     assert made.returncode == 0, made.stdout[-3000:]
 
 
-def _running() -> Iterator[int]:
+def _running(session: int, program: bytes) -> Iterator[int]:
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
-            if entry.name.isdigit() and " Z " not in (entry / "stat").read_text():
+            if not entry.name.isdigit() or os.getsid(int(entry.name)) != session:
+                continue
+            path = (entry / "cmdline").read_bytes().split(b"\0")[0]
+            if " Z " not in (entry / "stat").read_text() and path.endswith(program):
                 yield int(entry.name)
 
 
@@ -134,9 +137,11 @@ class RayNodes:
         names = {node.pid: name for name, node in self._nodes.items()}
         return names[os.getsid(pid)]
 
-    def send(self, name: str, number: signal.Signals) -> bool:
-        """Sends a signal to all processes of a node. Returns whether there are any."""
-        pids = [pid for pid in _running() if os.getsid(pid) == self._nodes[name].pid]
+    def send(self, name: str, number: int, program: bytes = b"") -> bool:
+        """Sends a signal to a node's processes whose program's path ends with `program`. Returns
+        whether there are any.
+        """
+        pids = list(_running(self._nodes[name].pid, program))
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)

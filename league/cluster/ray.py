@@ -26,6 +26,8 @@ _ENVIRONMENT = {
     "RAY_AUTH_MODE": "token",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # each node has its own installation
     "RAY_USAGE_STATS_ENABLED": "0",
+    # A dead node's last log lines, which Ray prints on stdout. The supervisor reports dead nodes.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "^Raylet is terminated|^The node with node id",
 }
 _OBJECT_STORE_BYTES = 100_000_000  # only small objects pass through it
 _GCS_SECONDS = 5.0

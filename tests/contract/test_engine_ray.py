@@ -92,6 +92,34 @@ def test_a_process_starts_again_on_its_only_node_after_the_node_was_silent(
 
 
 @inside
+def test_ray_prints_its_errors_but_nothing_about_a_dead_node(
+    nodes: RayNodes, shared: RayEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nodes.start("far")
+    nodes.wait()
+    child = shared(placed(tmp_path, "far"))
+    wait_for(lambda: child.pid)
+    before = len(shared.cluster.nodes())
+    nodes.send("far", signal.SIGKILL, b"/raylet")  # the node's other processes report it
+    wait_for(lambda: not nodes.send("far", 0))
+    nodes.kill("far")
+    wait_for(lambda: child.poll() is not None and len(shared.cluster.nodes()) < before)
+    printed = list[str]()
+
+    def says(text: str) -> bool:
+        printed.extend(capfd.readouterr())
+        return text in "".join(printed)
+
+    ray = shared.cluster.ray
+    ray._private.utils.publish_error_to_driver(
+        "test", "an error", gcs_client=ray._private.worker.global_worker.gcs_client
+    )
+    wait_for(lambda: says("an error"))
+    assert not says("state-dump")
+    assert not says("marked dead")
+
+
+@inside
 def test_a_node_that_sees_the_run_s_folder_again_runs_learners_again(
     shared: RayEngine, tmp_path: Path
 ) -> None:
