@@ -203,7 +203,7 @@ class Evaluator:
         with self._heartbeats(), closing(self._rivals), self._uploads:
             try:
                 while not self.stop.is_set():
-                    self._stall.moved()
+                    self._stall.rests()  # a round without matches says nothing about the pace
                     if not self._work():
                         self.progress = self._rival_progress
                         self._write_table()

@@ -20,10 +20,11 @@ from evaluator.clean import runner
 from evaluator.clean.arena import Arena
 from evaluator.clean.plan import ALLOCATED
 from league.evaluations import EvaluationState
-from league.players import Assignment, Book
+from league.players import Assignment, Book, MatchResult
 from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
-from league.status import CORE_WAIT, MOST_CORE_WAIT
+from league.service import pace
+from league.status import CORE_WAIT, MOST_CORE_WAIT, STALLED, WorkerStatus
 
 
 def table(run_dir: Path) -> list[dict[str, str]]:
@@ -171,6 +172,47 @@ def test_it_says_that_its_matches_wait_for_a_core(
             wait_for(lambda: client.status().workers)
             assert "core" in wait_for(said)
         finally:
+            heard.set()
+    assert run.error is None
+
+
+def test_it_hangs_in_a_later_step_but_not_in_its_first(
+    client: MatchmakerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first step loads and compiles, after a time in which it only waited for snapshots."""
+    begun, heard, steps = list[Arena](), threading.Event(), Arena.step
+
+    def step(arena: Arena) -> list[MatchResult]:
+        begun.append(arena)
+        if len(begun) in (1, 4):
+            heard.wait(PATIENCE)
+            heard.clear()
+        return steps(arena)
+
+    def worker() -> WorkerStatus | None:
+        return next(iter(client.status().workers), None)
+
+    def next_beat() -> WorkerStatus:
+        before = worker()
+        return wait_for(lambda: (now := worker()) != before and now)
+
+    monkeypatch.setattr(Arena, "step", step)
+    monkeypatch.setattr(pace, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "TIMES", 1e-6)
+    monkeypatch.setattr(runner, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(runner, "HEARTBEAT_SECONDS", 0.05)
+    with running(client, tmp_path) as run:
+        try:
+            for _ in range(3):
+                next_beat()
+            register_snapshot(client, tmp_path, 10)
+            wait_for(lambda: begun)
+            next_beat()
+            assert STALLED not in next_beat().metrics
+            heard.set()
+            wait_for(lambda: STALLED in next_beat().metrics)
+        finally:
+            monkeypatch.setattr(Arena, "step", steps)
             heard.set()
     assert run.error is None
 
