@@ -357,7 +357,10 @@ class Supervisor:
                 remaining = began + self._stop_worker_seconds - time.monotonic()
                 return max(_LAST_LOOK_SECONDS, remaining)
 
-            self._reader.look_again(unused(), hurried=lambda: self._stop_requests >= 2)
+            matchmaker = self._group.members[MATCHMAKER]  # a look waits while it starts
+            self._reader.look_again(
+                unused(), hurried=lambda: self._stop_requests >= 2 or not matchmaker.is_alive
+            )
             if self._reader.facts.ratings:
                 # If the run stops before it is done, the matchmaker may be dead.
                 self._write_leaderboard(_UNHURRIED_SECONDS if is_done else unused())

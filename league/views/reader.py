@@ -87,7 +87,8 @@ class LeagueReader:
             self._thread.join(timeout=0.3)  # it may wait for a service that hangs
 
     def look_again(self, seconds: float, hurried: Callable[[], bool] = lambda: False) -> None:
-        """Waits until the reader has read everything again, including ratings.
+        """Waits until the reader has read everything again, including ratings. If it has read
+        nothing since its start, it waits for the matchmaker's first answer.
 
         Args:
             seconds: the longest wait.
@@ -96,7 +97,9 @@ class LeagueReader:
         wanted = self.looks + 2
         self._table_wanted.set()
         deadline = time.monotonic() + seconds
-        while self.looks < wanted and time.monotonic() < deadline and not hurried():
+        while self.looks < wanted or self.facts.status is None:
+            if time.monotonic() >= deadline or hurried():
+                break
             time.sleep(0.02)
         self._table_wanted.clear()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 from admission_league import admission_league
 from evaluator_league import register_bots_and_live
 from exploiter_league import exploiter_league, loses_always, wins_always
+from ports import free_port
 from small_league import snapshot
-from waiting import wait_for
+from waiting import PATIENCE, wait_for
 
 from league.rpc.client import MatchmakerClient
 from league.runs.alarms import Alarm
@@ -60,6 +62,23 @@ def test_new_members_and_alarms_are_told_once_as_they_come(tmp_path: Path) -> No
     assert "league" in opponents
     assert trouble == f"trouble: {Alarm('term_silent', 'combo', 500.0).sentence}"
     assert "combo" in over
+
+
+def test_a_look_waits_for_a_matchmaker_that_starts(tmp_path: Path) -> None:
+    port = free_port()
+    reader = LeagueReader(f"127.0.0.1:{port}", None, print, refresh_seconds=0.02)
+    look = threading.Thread(target=reader.look_again, args=[PATIENCE])
+    reader.start()
+    try:
+        look.start()
+        wait_for(lambda: reader.looks > 3)
+        assert reader.facts.trouble
+        assert look.is_alive()
+        with MatchmakerServer(db=tmp_path / "league.db", port=port):
+            look.join()
+        assert reader.facts.status is not None
+    finally:
+        reader.stop()
 
 
 def test_a_continued_runs_target_is_what_its_learner_reports_now(tmp_path: Path) -> None:
