@@ -41,7 +41,8 @@ class Mirror:
         self._stored: set[str] | None = None  # names in the store
         self._done = set[str]()
         self._again_at: dict[str, float] = {}  # by digest
-        self._replays, self._replays_at = set[str](), 0.0
+        self._replays: set[str] | None = None  # names in the store at the last look
+        self._replays_at, self._listed = 0.0, run_dir / "stored_replays.txt"
         self._remind = Reminders(_log.warning)
 
     def look(self) -> None:
@@ -83,12 +84,17 @@ class Mirror:
             self._store.put_blob(folder.get(player.digest), kind)
 
     def _copy_replays(self) -> None:
-        """Fetches new replays, and removes those that their evaluator has removed."""
+        """Fetches new replays, and removes those that their evaluator has removed. A file keeps the
+        names, so that a start does not fetch replays again that the run's folder no longer keeps.
+        """
         folder = self._run_dir / REPLAYS
+        known = self._replays
+        if known is None:
+            known = set(self._listed.read_text().split()) if self._listed.exists() else set()
         found = {
             match[1] for name in self._store.names(REPLAYS) if (match := _REPLAY.fullmatch(name))
         }
-        for name in sorted(found - self._replays):
+        for name in sorted(found - known):
             if (folder / name).exists():
                 continue
             try:
@@ -98,6 +104,8 @@ class Mirror:
                 continue
             folder.mkdir(exist_ok=True)
             write_whole(folder / name, content)
-        for name in self._replays - found:
+        for name in (self._replays or set()) - found:
             (folder / name).unlink(missing_ok=True)
+        if found != known:
+            write_whole(self._listed, "\n".join(sorted(found)))
         self._replays = found

@@ -151,6 +151,23 @@ def test_replays_come_and_go_with_the_store(
     wait_for(lambda: list(folder.iterdir()) == [])
 
 
+def test_a_replay_that_was_removed_here_stays_away_after_a_restart(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matchmaker.api.mirror.REPLAY_SECONDS", 0.0)
+    folder, db = tmp_path / "replays", tmp_path / "league.db"
+    with MatchmakerServer(db, store=store):
+        store.create("replays/old.replay", b"a match")
+        wait_for(lambda: (folder / "old.replay").is_file())
+        store.create("replays/kept.replay", b"a match")
+        wait_for(lambda: (folder / "kept.replay").is_file())
+    (folder / "old.replay").unlink()
+    store.create("replays/zz_new.replay", b"a match")
+    with MatchmakerServer(db, store=store):
+        wait_for(lambda: (folder / "zz_new.replay").is_file())
+    assert {path.name for path in folder.iterdir()} == {"kept.replay", "zz_new.replay"}
+
+
 def test_a_replay_that_is_too_large_or_gone_costs_no_other(
     server: MatchmakerServer, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
