@@ -21,7 +21,7 @@ from league.cluster.topology import DASHBOARD, EVALUATOR, MATCHMAKER, Topology
 from league.cluster.usage import Usage
 from league.errors import LeagueError, StorageFull, Unavailable
 from league.rpc.client import MatchmakerClient
-from league.runs.finding import CURVES
+from league.runs.finding import CURVES, WAITING
 from league.runs.folder import RunFolder
 from league.security.credentials import Credentials
 from league.status import ENDED, GAME_SERVER, SILENT_SECONDS, STALLED
@@ -81,6 +81,7 @@ class Supervisor:
         self._heard: dict[str, tuple[float, float]] = {}  # by worker: last heartbeat, silence since
         self._config_before = self._config()
         self._in_trouble, self._waited_at = False, 0.0
+        self._waiting: dict[str, tuple[str, float]] = {}  # as told to the matchmaker
         self._stalled: dict[str, float] = {}  # seconds without progress, by worker
         self._without_game = set[str]()  # workers that can't play because of their game's server
         self._looks, self._looked_at = 0, time.monotonic()
@@ -188,6 +189,7 @@ class Supervisor:
         It also reports changed settings.
         """
         self._group.check()
+        self._tell_waiting()
         if self._looks == self._reader.looks:
             return
         if (config := self._config()) != self._config_before:
@@ -209,7 +211,7 @@ class Supervisor:
         for worker in facts.workers:
             name, at = worker.worker, worker.last_beat_at
             process = self._group.members.get(name)
-            if process is None or process.state is not State.RUNNING:
+            if process is None or process.state is not State.RUNNING or name in self._waiting:
                 continue
             if (GAME_SERVER in worker.activity) != (name in self._without_game):
                 self._without_game ^= {name}
@@ -227,6 +229,26 @@ class Supervisor:
             stalled = 0.0 if at < process.started_at else worker.metrics.get(STALLED, 0.0)
             self._judge(process, "made no progress", self._stalled.get(name, 0.0), stalled)
             self._stalled[name] = stalled
+
+    def _tell_waiting(self) -> None:
+        """Writes down which workers have not been heard of since their start, and why."""
+        workers = [worker for worker in self._reader.facts.workers if worker.incarnation]
+        heard, waiting = {worker.worker: worker.last_beat_at for worker in workers}, {}
+        for name in (*self._topology.learners, *self._topology.evaluators):
+            process = self._group.members.get(name)
+            if process is None or process.state not in (State.RUNNING, State.WAITING):
+                continue
+            if process.state is State.WAITING:
+                text = "waiting to start again"
+            elif heard.get(name, 0.0) < process.started_at:
+                text = "starting" if process.pid else "waiting for a node"
+            else:
+                continue
+            waiting[name] = text, self._waiting.get(name, (text, time.time()))[1]
+        if waiting != self._waiting:
+            self._waiting = waiting
+            with suppress(LeagueError, OSError):  # a disk that takes no writes
+                self._folder.tell_waiting(waiting)
 
     def _scale(self) -> None:
         """Lets the number of evaluators follow the number of players that wait for clean matches.
@@ -374,8 +396,8 @@ class Supervisor:
             tick=self._tick,
         )
         self.files |= dict.fromkeys(self._leaderboard)
-        for service in _SERVICES.values():
-            self._folder.withdraw(service)
+        for told in (*_SERVICES.values(), WAITING):
+            self._folder.withdraw(told)
         left = _UNHURRIED_SECONDS if not asked else began + _STOPPED_BY_SECONDS - time.monotonic()
         if has_work:
             self._await_drawing(left, is_hurried=self._stop_requests > max(1, asked))

@@ -14,7 +14,17 @@ FORMAT = 1
 RUNS = Path("runs")
 DATABASE = "league.db"
 CURVES = "training_curves.png"
+WAITING = "waiting"
+"""Name of the file in which the supervisor lists the workers that do not run yet."""
 LONGEST_ADDRESS = 300
+
+
+def waiting_workers(run_dir: Path) -> dict[str, tuple[str, float]]:
+    """Returns the workers that the supervisor waits for: by name, the reason, and since when in
+    Unix seconds.
+    """
+    found = read_json(run_dir / f"{WAITING}.json").items()
+    return {name: (str(text), float(since)) for name, (text, since) in found}
 
 
 def _newest_first() -> list[Path]:

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from league.errors import ConfigError, Refused, storage_fault
 from league.runs.files import read_json, write_whole
-from league.runs.finding import DATABASE, FORMAT, RUNS, checked_run
+from league.runs.finding import DATABASE, FORMAT, RUNS, WAITING, checked_run
 from league.runs.settings import SupervisorSettings
 from league.settings import base as config
 from league.settings.file import HEADING, dump_toml
@@ -99,8 +99,12 @@ class RunFolder:
         """Writes down where the service runs, for `bin/league --run-dir`."""
         _write_json(self.path / f"{service}.json", {"address": address, "pid": pid})
 
+    def tell_waiting(self, waiting: Mapping[str, tuple[str, float]]) -> None:
+        """Writes down which workers do not run yet (`league.runs.finding.waiting_workers`)."""
+        _write_json(self.path / f"{WAITING}.json", waiting)
+
     def withdraw(self, service: str) -> None:
-        """Forgets the address of a service that has stopped."""
+        """Forgets the address of a service that has stopped, or the waiting workers."""
         (self.path / f"{service}.json").unlink(missing_ok=True)
 
     def discard(self) -> None:

@@ -129,6 +129,7 @@ def open_incarnation(
     trains = f" and trains {player} from step {checkpoint_step:,}" if player else ""
     again = " again" if tx.incarnations_of(worker) else ""
     text = f"{worker} starts{again}{trains}"
+    league.nodes.pop(worker, None)
     event = league.log(
         tx, "incarnation_opened", text, worker=worker, player=player, step=checkpoint_step
     )

@@ -150,11 +150,18 @@ def status(league: League, reader: Reader) -> LeagueStatus:
     """Returns the league's status: workers, open leases, and for each learner the configured and
     the realised shares of its mix.
     """
-    open_leases = reader.open_counts()
+    open_leases, waiting = reader.open_counts(), dict(league.waiting())
     workers = [
-        _worker(league, reader, incarnation, open_leases.get(incarnation.number, 0))
+        _worker(
+            league,
+            reader,
+            incarnation,
+            open_leases.get(incarnation.number, 0),
+            waiting.pop(incarnation.worker, ("", 0.0)),
+        )
         for incarnation in reader.newest_incarnations()
     ]
+    workers += [_beginner(name, text, league.clock.now()) for name, (text, _) in waiting.items()]
     return LeagueStatus(
         game=league.settings.game,
         payoff_unit=league.settings.payoff_unit,
@@ -178,13 +185,36 @@ def status(league: League, reader: Reader) -> LeagueStatus:
     )
 
 
+def _beginner(name: str, activity: str, now: float) -> WorkerStatus:
+    """Returns the status of a worker that waits for its first start."""
+    return WorkerStatus(
+        worker=name,
+        incarnation=0,
+        player="",
+        step=0,
+        mix="",
+        activity=activity,
+        last_beat_at=now,
+        metrics={},
+        open_leases=0,
+    )
+
+
 def _worker(
-    league: League, reader: Reader, incarnation: IncarnationRow, open_leases: int
+    league: League,
+    reader: Reader,
+    incarnation: IncarnationRow,
+    open_leases: int,
+    waiting: tuple[str, float],
 ) -> WorkerStatus:
+    """Returns a worker's status. `waiting` is why the supervisor waits for it, and since when."""
     name, quarantines = incarnation.worker, league.view.quarantines
     beat = reader.beat(incarnation.number)
     metrics = json.loads(beat.metrics_json) if beat else {}
-    if beat and beat.activity not in ENDED and league.clock.now() - beat.at > SILENT_SECONDS:
+    heard_at, (waits, since) = beat.at if beat else incarnation.opened_at, waiting
+    waits = waits if heard_at <= since else ""
+    is_silent = league.clock.now() - heard_at > SILENT_SECONDS
+    if waits or (beat and beat.activity not in ENDED and is_silent):
         metrics = at_rest(metrics)
     still = f", no progress for {metrics[STALLED]:.0f} s" if STALLED in metrics else ""
     return WorkerStatus(
@@ -193,13 +223,13 @@ def _worker(
         player=incarnation.player,
         step=beat.step if beat else reader.last_step(incarnation),
         mix=beat.mix if beat else reader.last_mix(incarnation.number),
-        activity=beat.activity + still if beat else "",
-        last_beat_at=beat.at if beat else incarnation.opened_at,
+        activity=waits or (beat.activity + still if beat else ""),
+        last_beat_at=heard_at,
         metrics=metrics,
         open_leases=open_leases,
         trouble=quarantines.sentence(name) or quarantines.torn.get(name, ""),
         is_quarantined=name in quarantines.out,
-        node=league.nodes.get(name, ""),
+        node="" if waits else league.nodes.get(name, ""),
     )
 
 

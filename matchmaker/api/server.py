@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from league.clock import Clock, ManualClock, SystemClock
 from league.errors import DataCorrupt, InvalidInput, LeagueError
+from league.runs.finding import waiting_workers
 from league.runs.store import Store
 from league.security.settings import SecuritySettings, joined, reached_at
 from league.service.server import GrpcServer, check_port
@@ -120,6 +122,7 @@ class MatchmakerServer:
                 self.league.open_read_only()
             else:
                 self.league.open(secrets.randbits(62) if seed is None else seed, new_epoch)
+                self.league.waiting = partial(waiting_workers, Path(db).parent)
                 if new_epoch:
                     change_rules(self.league)
                 if store is not None:

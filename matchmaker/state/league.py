@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,8 @@ class League:
     fold_position: int = 0
     nodes: dict[str, str] = field(default_factory=dict)
     """The machine of each worker, from its newest heartbeat."""
+    waiting: Callable[[], Mapping[str, tuple[str, float]]] = dict
+    """Returns the workers that the supervisor waits for, with the reason, and since when."""
     _policies: dict[int, tuple[MatchmakerSettings, str]] = field(default_factory=dict)
     _stored_policy: str = ""
 

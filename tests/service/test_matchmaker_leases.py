@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import time
 from dataclasses import replace
 
 import pytest
@@ -9,9 +10,11 @@ from small_league import played, report, small_league, snapshot
 
 from league.errors import Fenced, InvalidInput, NotFound
 from league.players import Book, Pairing, Refusal
-from league.rpc.client import NODE
+from league.rpc.client import NODE, MatchmakerClient
+from league.runs.folder import Request, open_run
 from league.status import SILENT_SECONDS, STALLED
 from matchmaker import limits
+from matchmaker.main import MatchmakerServer
 from matchmaker.store import invariants
 
 
@@ -23,6 +26,28 @@ def test_a_heartbeat_tells_the_worker_s_machine(league, monkeypatch):
     monkeypatch.setenv(NODE, "x" * 10_000)
     with pytest.raises(InvalidInput):
         league.client.heartbeat(league.open(), 1)
+
+
+def test_a_worker_that_the_supervisor_waits_for_has_no_node(tmp_path):
+    with (
+        open_run(Request(preset="smoke", run_dir=tmp_path / "run")) as folder,
+        MatchmakerServer(folder.database) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        metrics = {"rate/frames_per_second": 9.0, STALLED: 32.0}
+        first = client.open_incarnation("evaluator-0")
+        client.heartbeat(first, 1, activity="plays", metrics=metrics)
+        now = time.time()
+        folder.tell_waiting(dict.fromkeys(("evaluator-0", "evaluator-1"), ("waits", now)))
+        old, new = client.status().workers
+        assert (old.incarnation, old.activity, old.node) == (first.number, "waits", "")
+        assert old.metrics["rate/frames_per_second"] == 0.0
+        assert (new.worker, new.activity, new.node) == ("evaluator-1", "waits", "")
+        client.heartbeat(first, 2, activity="plays")
+        assert client.status().workers[0].activity == "plays", "it was heard after that"
+        assert client.status().workers[0].node
+        client.open_incarnation("evaluator-0")
+        assert not client.status().workers[0].node, "it may have moved"
 
 
 def test_the_log_tells_a_restart_from_a_first_start(league):

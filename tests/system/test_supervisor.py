@@ -20,6 +20,7 @@ from ports import give_ports
 from waiting import wait_for
 
 from league.cluster import main as cluster
+from league.runs.finding import waiting_workers
 from league.runs.folder import Request, open_run
 
 LEAGUE = Path(__file__).with_name("fake_league.py")
@@ -97,6 +98,7 @@ def test_a_killed_worker_is_replaced_and_ctrl_c_stops_the_matchmaker_last(
     """In between, a changed settings file is reported."""
     run = start("obeys")
     run.await_workers()
+    assert waiting_workers(run.folder).keys() == {"learner-main", "evaluator-0"}, "none was heard"
     before = run.announced()
     assert before["pid"] in run.pids()
     os.kill(before["pid"], signal.SIGKILL)
@@ -117,6 +119,7 @@ def test_a_killed_worker_is_replaced_and_ctrl_c_stops_the_matchmaker_last(
     assert run.stopped[2:] == ["matchmaker"]
     assert "Ctrl-C again hurries" in words
     assert not (run.folder / "matchmaker.json").exists()
+    assert not waiting_workers(run.folder)
 
 
 def test_under_nohup_a_closed_terminal_stops_nothing(start: Callable[..., Run]) -> None:
