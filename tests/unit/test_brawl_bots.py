@@ -66,7 +66,7 @@ CHARACTERS = (
     *("aggressive", "defensive", "kiter", "aerial"),
     *("sig_spammer", "weapon_seeker", "edge_guarder"),
 )
-WITH_HABITS = ("camper", "fencer")
+WITH_HABITS = ("camper", "fencer", "platform_holder")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def frames(game: BrawlGame, count: int):  # type: ignore[no-untyped-def]
 
 def test_three_bots_are_held_out_and_all_are_told_apart() -> None:
     assert {bot.name for bot in BOTS if bot.held_out} == {"edge_guarder", "mirror", "drunk"}
-    assert len({bot.name for bot in BOTS}) == len({bot.summary for bot in BOTS}) == 15
+    assert len({bot.name for bot in BOTS}) == len({bot.summary for bot in BOTS}) == 16
 
 
 @pytest.mark.long
@@ -196,6 +196,21 @@ def test_the_camper_waits_at_a_different_place_in_each_match() -> None:
     own_side = camper["x"] * camper["side"] > 0
     assert 0.4 < own_side.mean() < 0.9
     assert np.std(np.abs(camper["x"][own_side])) > 0.8
+
+
+def test_the_platform_holder_stays_over_the_pit_and_pounds() -> None:
+    over, pounds, attacks = [], 0, 0
+    for frame, players in enumerate(frames(playing("platform_holder", "aggressive", 32), 900)):
+        holder = players[:, 0]
+        attacking = holder["move"][holder["state"] == rules.ATTACK]
+        pounds, attacks = (
+            pounds + int((attacking == moves.GROUNDPOUND).sum()),
+            attacks + len(attacking),
+        )
+        if frame > 200:
+            over += (np.abs(holder["x"]) < 2.0)[holder["state"] != rules.KO].tolist()
+    assert np.mean(over) > 0.7
+    assert pounds > 0.2 * attacks
 
 
 def test_the_fencer_hits_most(table: BotTable) -> None:

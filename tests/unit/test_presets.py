@@ -73,9 +73,9 @@ def test_stages_go_from_constant_to_based_to_bots_to_the_league(preset):
     mix = sections["matchmaker"]["mixes"]["league"]
     total = sum(mix.values()) - mix["rivals"] - mix["exploiters"]  # there are none at first
     shares = {category: weight / total for category, weight in mix.items()}
-    league = {name: shares[name] for name in ("self", "snapshots", "camper", "fencer")}
+    league = {name: shares[name] for name in ("self", "snapshots", "fencer", "platform_holder")}
     assert league == pytest.approx(
-        {"self": 0.24, "snapshots": 0.43, "camper": 0.077, "fencer": 0.077}, abs=0.002
+        {"self": 0.222, "snapshots": 0.4, "fencer": 0.071, "platform_holder": 0.071}, abs=0.002
     )
 
 

@@ -1,10 +1,10 @@
 """Plays the scripted bots. Each bot chooses a frame's keys from the state before that frame.
 
-Four bots come from the original game, UTMIST's (constant, random, based, clockwork). Eight more
+Four bots come from the original game, UTMIST's (constant, random, based, clockwork). Nine more
 bots are opponents for training. Three bots (edge_guarder, mirror, drunk) play only for the
 evaluator. docs/game.md has measurements of all bots. `me` and `opponent` are records of
-layout.PLAYER. tactics.py has the tactics that several bots share, and habits.py has the two bots
-that play differently in each match.
+layout.PLAYER. tactics.py has the tactics that several bots share, and habits.py has the bots that
+play differently in each match.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from league.games.brawl import moves, rules, spec
 from league.games.brawl.compiling import inner
-from league.games.brawl.habits import SLOWNESS, camper, fencer, habit
+from league.games.brawl.habits import SLOWNESS, camper, fencer, habit, platform_holder
 from league.games.brawl.layout import MIRROR_DELAY
 from league.games.brawl.physics import gap
 from league.games.brawl.random_stream import draw, share
@@ -229,7 +229,7 @@ def based(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @inner
 def _character_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> int:
-    habitual = bot == spec.CAMPER or bot == spec.FENCER
+    habitual = bot >= spec.CAMPER
     if share(me) < (2.0 * HESITATION * habit(match, me, SLOWNESS) if habitual else HESITATION):
         return 0
     frame = match.frame
@@ -237,6 +237,8 @@ def _character_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) ->
         return camper(me, opponent, match, stage)
     if bot == spec.FENCER:
         return fencer(me, opponent, match, stage)
+    if bot == spec.PLATFORM_HOLDER:
+        return platform_holder(me, opponent, match, stage)
     if bot == spec.AGGRESSIVE:
         return _aggressive(me, opponent, frame, stage)
     if bot == spec.DEFENSIVE:
@@ -266,6 +268,6 @@ def bot_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> Any:
         return np.int64(opponent.past_keys[(match.frame + 1) % MIRROR_DELAY])
     if bot == spec.DRUNK:
         return _drunk(me, based(me, opponent, match.frame, stage))
-    if spec.AGGRESSIVE <= bot <= spec.EDGE_GUARDER or spec.CAMPER <= bot <= spec.FENCER:
+    if spec.AGGRESSIVE <= bot <= spec.EDGE_GUARDER or spec.CAMPER <= bot <= spec.PLATFORM_HOLDER:
         return _character_keys(bot, me, opponent, match, stage)
     return 0

@@ -1,4 +1,4 @@
-"""Plays the two bots whose habits are drawn for each match: `camper` and `fencer`.
+"""Plays the bots whose habits are drawn for each match: `camper`, `fencer` and `platform_holder`.
 
 A bot without habits plays the same way in each match, so an agent needs to learn only a single
 answer to it. But the rule-based agents that people write differ in where they wait, how near they
@@ -78,6 +78,48 @@ def _wait(me: Any, match: Any, stage: Any, side: int) -> int:
         return _ride(me, match, stage)
     away = (where - ON_PLATFORM) / (1.0 - ON_PLATFORM)
     return go(me, (CAMPS[0] + (CAMPS[1] - CAMPS[0]) * away) * side, match.frame, stage)
+
+
+@inner
+def _guard(me: Any, opponent: Any, match: Any) -> int:
+    """Returns the keys of a platform holder's attack, or 0 if there is no platform below it.
+
+    It pounds an opponent below, for which it jumps first, and strikes an opponent above.
+    """
+    dx, dy = opponent.x - me.x, opponent.y - me.y
+    on_top = abs(me.x - match.platform_x) < 1.0 and me.y < match.platform_y
+    if not on_top or opponent.state == rules.KO:
+        return 0
+    if abs(dx) > 0.9 + 1.2 * habit(match, me, REACH) or abs(dy) > 3.5:
+        return 0
+    if share(me) > 0.3 + 0.7 * habit(match, me, READINESS):
+        return 0
+    if dy < -0.5:
+        return rules.HEAVY if me.grounded or me.recoveries > 0 else 0
+    if dy < 0.5:
+        return walk(dx) | rules.LIGHT
+    if me.grounded:
+        return rules.JUMP if match.frame % 2 == 0 else 0
+    return rules.DOWN | rules.HEAVY
+
+
+@inner
+def platform_holder(me: Any, opponent: Any, match: Any, stage: Any) -> int:
+    """Stays on the moving platform over the pit, and attacks opponents below, beside and above it.
+
+    Its habits decide how far and how readily it attacks, and how it jumps and dodges.
+    """
+    guard = _guard(me, opponent, match)
+    if guard != 0:
+        return guard
+    attacked = gap(me, opponent) < 2.5 and opponent.state == rules.ATTACK
+    dodges = me.grounded and attacked and me.dodge_wait == 0
+    if dodges and share(me) < 0.5 * habit(match, me, DODGES):
+        return rules.DASH_KEY
+    keys, hops = _ride(me, match, stage), habit(match, me, HOPS)
+    if keys == 0 and hops > 0.4 and match.frame % int(60 * hops - 10) == 0:
+        return rules.JUMP
+    return keys
 
 
 @inner

@@ -28,6 +28,7 @@ _SUMMARIES: Final = {
     "drunk": "plays like based, with 30 % of its keys left to chance",
     "camper": "waits at a camp and strikes an opponent that comes, with new habits in each match",
     "fencer": "attacks when an attack will hit, else keeps away, with new habits in each match",
+    "platform_holder": "stays on the moving platform and pounds opponents below it",
 }
 _HELD_OUT: Final = ("edge_guarder", "mirror", "drunk")
 BOTS: Final = tuple(
@@ -35,7 +36,8 @@ BOTS: Final = tuple(
     for name, summary in _SUMMARIES.items()
 )
 CONSTANT, RANDOM, BASED, CLOCKWORK, AGGRESSIVE, DEFENSIVE, KITER = range(7)
-AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK, CAMPER, FENCER = range(7, 15)
+AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK = range(7, 13)
+CAMPER, FENCER, PLATFORM_HOLDER = range(13, 16)
 ROLLOUTS: Final = (8, 16, 64, 256, 1024)
 """Number of rollouts per decision of each planner, a bot that searches in the game itself."""
 PLANNERS: Final = tuple(
