@@ -113,7 +113,7 @@ class Cyclicity:
 
     Attributes:
         share: the estimate, NaN if the observed payoff is no larger than noise.
-        low, high: ends of the 95 % interval, 0 and 1 if the matches can't tell.
+        low, high: ends of the 95 % interval, 0 and 1 if the matches determine nothing.
     """
 
     share: float
