@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, SupportsFloat
@@ -150,11 +149,12 @@ def _summary(structure: Structure, versus: Groups, unit: str) -> list[tuple[str,
     matches = int(table.matches_NN.sum()) // 2
     pairs = count * (count - 1) // 2
     met = f"{count}; {structure.pairs_met:,} of {pairs:,} pairs met, {matches:,} matches"
+    verdict = "can't express this part" if cyclicity.low > 0 else "may express all of the payoff"
     lines = [
         ("players", met),
         ("unknown pairs", f"as the ratings predict, worth {table.prior_games:.1f} games"),
         ("Nash mixture", _mixture(structure)),
-        ("cyclic part", _cyclic(cyclicity.share, cyclicity.by_chance, cyclicity.p_value)),
+        ("cyclic part", f"{cyclicity} of the payoff: a rating {verdict}"),
         ("three-cycles", f"{structure.sure_cycles:,} sure, corrected for looking at all of them"),
         ("clusters", f"{structure.clusters.count} of {count} players"),
     ]
@@ -177,14 +177,6 @@ def _mixture(structure: Structure) -> str:
     main = [f"{name} {_share(-mass)}" for mass, name in masses[:4] if -mass >= 0.005]
     rest = sum(-mass for mass, _ in masses[len(main) :])
     return ", ".join([*main, f"others {_share(rest)}"] if rest >= 0.005 else main)
-
-
-def _cyclic(share: float, by_chance: float, p_value: float) -> str:
-    if math.isnan(share):
-        return "none: all players are equal"
-    verdict = "no more than by chance" if p_value > 0.05 else "a rating can't express this part"
-    chance = f"p {p_value:.3f}; up to {_share(by_chance)} by chance"
-    return f"{_share(share)} of the payoff ({chance}): {verdict}"
 
 
 def _share(value: SupportsFloat) -> str:

@@ -80,12 +80,8 @@ def _heading(figure: Figure, structure: Structure, title: str) -> None:
     matches = int(structure.table.matches_NN.sum()) // 2
     players = f"{len(structure.table.names)} players, {structure.pairs_met:,} pairs met"
     figure.text(0.02, 0.925, f"{players}, {matches:,} matches", color=FAINT)
-    cyclic = structure.cyclicity
-    if not np.isnan(cyclic.share):
-        words = (
-            f"{cyclic.share:.0%} of the payoff is cyclic, by chance up to {cyclic.by_chance:.0%}"
-        )
-        figure.text(0.975, 0.955, words, ha="right", fontsize=12)
+    words = f"cyclic part of the payoff: {structure.cyclicity}"
+    figure.text(0.975, 0.955, words, ha="right", fontsize=12)
     cycles = f"three-cycles that are sure: {structure.sure_cycles:,}"
     clusters = f"{structure.clusters.count} clusters of {len(structure.table.names)} players"
     figure.text(0.975, 0.925, f"{cycles}, {clusters}", ha="right", color=FAINT)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
+from league.stats.structure.cycles import split
 from league.stats.structure.table import Matrix, Table, measured_prior
 
 RPS = np.array([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]])
@@ -45,6 +46,16 @@ def games(draw: st.DrawFn, most: int = 9, whole: bool = True) -> Matrix:
     return payoff_NN - payoff_NN.T
 
 
+def partly_cyclic(known_NN: Matrix, share: float, size: float, rng: np.random.Generator) -> Matrix:
+    """Random logits whose cyclic share over the known pairs is `share`, of the given mean size."""
+    count = len(known_NN)
+    noise_NN = rng.normal(size=(count, count))
+    ladder_NN, cyclic_NN = elo(rng.normal(size=count)) * known_NN, noise_NN - noise_NN.T
+    whole = size * np.sqrt(known_NN.sum())
+    parts = (ladder_NN, 1 - share), (split(cyclic_NN, known_NN).cyclic_NN, share)
+    return sum(whole * np.sqrt(its) / np.linalg.norm(part_NN) * part_NN for part_NN, its in parts)
+
+
 def chances(logit_NN: Matrix) -> Matrix:
     return 1.0 / (1.0 + np.exp(-logit_NN))
 
@@ -60,10 +71,18 @@ def expected(chance_NN: Matrix, games: int, known_NN: Matrix | None = None) -> T
     return _table(np.round(chance_NN * counts_NN), np.zeros_like(counts_NN))
 
 
-def played(chance_NN: Matrix, games: int, rng: np.random.Generator, drawn: float = 0.0) -> Table:
+def played(
+    chance_NN: Matrix,
+    games: int,
+    rng: np.random.Generator,
+    drawn: float = 0.0,
+    known_NN: Matrix | None = None,
+) -> Table:
     """Matches as they fall; a share `drawn` of the room that a chance leaves ends in draws."""
     wins_NN, draws_NN = np.zeros((2, *chance_NN.shape))
     for one, other in itertools.combinations(range(len(chance_NN)), 2):
+        if known_NN is not None and not known_NN[one, other]:
+            continue
         p = chance_NN[one, other]
         d = drawn * 2 * min(p, 1 - p)
         won, drew, lost = rng.multinomial(games, [p - d / 2, d, 1 - p - d / 2])

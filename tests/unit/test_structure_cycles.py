@@ -1,4 +1,4 @@
-"""The cyclic share, compared with chance; three-cycles found, ordered, counted and tested."""
+"""The cyclic share and its interval; three-cycles found, ordered, counted and tested."""
 
 import itertools
 from dataclasses import replace
@@ -18,6 +18,7 @@ from structure_games import (
     elo,
     expected,
     games,
+    partly_cyclic,
     played,
 )
 
@@ -31,6 +32,7 @@ from league.stats.structure.cycles import (
     strongest_cycles,
     sure_cycles,
 )
+from league.stats.structure.table import logits
 
 
 def brute_force(beats):
@@ -143,30 +145,67 @@ def test_unknown_pairs_have_no_say():
     assert split(payoff).cyclic_share > 0.1, "taken as even they look cyclic"
 
 
-def test_a_line_shows_no_more_cycle_than_chance():
-    """Under the null the p-values are spread evenly, or large; their mean of 24 leagues has σ
-    .06.
-    """
-    rng = np.random.default_rng(8)
-    found = [
-        cyclicity(played(chances(elo(2 * rng.normal(size=7))), 16, rng, drawn=0.2), 19, rng).p_value
-        for _ in range(24)
-    ]
-    assert np.mean(found) > 0.35
-    assert np.mean(np.array(found) <= 0.05) <= 0.17
+@pytest.mark.parametrize(
+    ("payoff", "share"),
+    [(elo([0.0, 0.3, 1.0, 2.0]), 0.0), (RPS, 1.0), (CHAIN, 1 / 9)],
+    ids=["elo", "rps", "chain"],
+)
+def test_with_many_matches_the_estimate_is_the_known_share(payoff, share):
+    found = cyclicity(expected(chances(payoff), 100_000), 40, np.random.default_rng(0))
+    assert found.share == pytest.approx(share, abs=0.005)
+    assert found.low <= found.share <= found.high < found.low + 0.02
 
 
-def test_a_cycle_is_told_from_chance():
-    rng = np.random.default_rng(3)
-    found = cyclicity(played(chances(1.5 * RPS), 60, rng), 39, rng)
-    assert found.share > 0.8
-    assert found.by_chance < found.share
-    assert found.p_value == 1 / 40
+@pytest.mark.parametrize("logit", [0.0, 0.1])
+def test_few_matches_of_equal_players_say_nothing(logit):
+    """If all results are even, the estimate is unknown; the interval is 0 to 1 anyway."""
+    found = cyclicity(expected(chances(logit * RPS), 10), 40, np.random.default_rng(0))
+    assert np.isnan(found.share)
+    assert (found.low, found.high) == (0, 1)
 
 
-def test_nothing_played_is_told_as_nothing():
-    found = cyclicity(expected(np.full((3, 3), 0.5), 10), 5, np.random.default_rng(0))
-    assert np.isnan([found.share, found.by_chance, found.p_value]).all()
+def test_two_players_have_no_cycle():
+    found = cyclicity(expected(chances(elo([0.0, 2.0])), 40), 40, np.random.default_rng(0))
+    assert (found.share, found.low, found.high) == (0, 0, 0)
+
+
+def test_results_that_happen_to_fit_a_ladder_prove_little():
+    table = expected(chances(elo(np.linspace(-1, 1, 12))), 20)
+    found = cyclicity(table, 40, np.random.default_rng(0))
+    assert (found.share, found.low) == (0, 0)
+    assert found.high > 0.1, "as for matches whose noise looks cyclic"
+
+
+def leagues(share, games, count, known=None):
+    """Finds the shares of `count` random leagues of six players with the true `share`."""
+    rng, known = np.random.default_rng(5), ~np.eye(6, dtype=bool) if known is None else known
+    for _ in range(count):
+        truth = partly_cyclic(known, share, 1.4, rng)
+        table = played(chances(truth), games, rng, drawn=0.2, known_NN=known)
+        yield table, cyclicity(table, 60, rng)
+
+
+def test_noise_is_not_taken_for_a_cycle():
+    """10 matches a pair make a ladder look 10 % cyclic. Most of it is noise."""
+    found = list(leagues(0.0, 10, 12))
+    raw = [split(logits(table.chance_NN), table.known_NN).cyclic_share for table, _ in found]
+    shares, lows = np.array([(its.share, its.low) for _, its in found]).T
+    assert np.mean(raw) > 0.1
+    assert np.mean(shares) < 0.6 * np.mean(raw)
+    assert np.mean(lows > 0) <= 0.1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("met", [1.0, 0.5])
+def test_the_interval_contains_the_true_share(share, met):
+    """A true coverage of 95 % leaves out 10 of 80 leagues or more with a probability under 1 %."""
+    known = np.random.default_rng(0).random((6, 6)) < met
+    known = np.triu(known, 1) | np.triu(known, 1).T
+    found = [its for _, its in leagues(share, 40, 80, known)]
+    assert sum(not its.low <= share <= its.high for its in found) < 10
+    assert np.mean([its.high - its.low for its in found]) < 0.5, "the interval is not just wide"
+    assert np.mean([its.share for its in found]) == pytest.approx(share, abs=0.03)
 
 
 def test_matches_are_played_again_as_often_and_draw_as_often():

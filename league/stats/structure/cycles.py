@@ -7,8 +7,8 @@ An antisymmetric payoff P is split (Balduzzi et al. 2018, arXiv 1806.02643; Jian
 
     T_ij = r_i − r_j,  r the least squares fit (r_i = mean_j P_ij where all have met);   C = P − T
 
-with the transitive share ‖T‖² / ‖P‖². Pairs that never met do not count. Noise also looks cyclic,
-so the share is compared with simulated leagues without cycles.
+with the cyclic share ‖C‖² / ‖P‖². Pairs that never met do not count. Noise looks cyclic, too, so
+`cyclicity` corrects the share of a table for its noise.
 
 A three-cycle has three sides: each player against the player that it beats. The cycle is as strong
 as its weakest side. A side is tested by an exact one-sided sign test that leaves out draws, and a
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -30,12 +30,13 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
-from league.stats.ratings.fit import PairCounts, expected_score, fit
 from league.stats.structure.equilibria import Matrix, checked
-from league.stats.structure.table import OFF_BOUNDS, Table, logits
+from league.stats.structure.table import Table, logits
 
 SURE = 0.05
 """Largest adjusted p-value of a cycle that is called sure."""
+TINY = 1e-9
+"""Squared norms of logits up to this size are rounding errors."""
 
 
 @dataclass(frozen=True)
@@ -70,78 +71,126 @@ def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split
         InvalidInput: the payoff is not antisymmetric.
     """
     checked(payoff_NN)
-    met_NN = np.ones(payoff_NN.shape) if known_NN is None else np.asarray(known_NN, np.float64)
-    np.fill_diagonal(met_NN, 0.0)
-    payoff_NN = payoff_NN * met_NN
+    known_NN = np.ones(payoff_NN.shape, dtype=bool) if known_NN is None else known_NN
+    return _splitter(known_NN)(payoff_NN)
+
+
+def _splitter(known_NN: NDArray[np.bool_]) -> Callable[[Matrix], Split]:
+    """Returns `split` for many payoffs whose known pairs are the same."""
+    met_NN = known_NN & ~np.eye(len(known_NN), dtype=bool)
     laplacian_NN = np.diag(met_NN.sum(axis=1)) - met_NN
     # Only differences are determined. The added matrix sets each connected part's mean to 0.
     _, part_N = connected_components(met_NN, directed=False)
-    together_NN = part_N[:, None] == part_N[None, :]
-    strength_N = np.linalg.solve(laplacian_NN + together_NN, payoff_NN.sum(axis=1))
-    transitive_NN = (strength_N[:, None] - strength_N[None, :]) * met_NN
-    return Split(strength_N, transitive_NN, payoff_NN - transitive_NN)
+    inverse_NN = np.linalg.inv(laplacian_NN + (part_N[:, None] == part_N[None, :]))
+
+    def splits(payoff_NN: Matrix) -> Split:
+        payoff_NN = payoff_NN * met_NN
+        strength_N = inverse_NN @ payoff_NN.sum(axis=1)
+        transitive_NN = (strength_N[:, None] - strength_N[None, :]) * met_NN
+        return Split(strength_N, transitive_NN, payoff_NN - transitive_NN)
+
+    return splits
 
 
 @dataclass(frozen=True)
 class Cyclicity:
-    """Compares the cyclic share of a table's logits with the cyclic shares in leagues without
-    cycles.
+    """Gives the cyclic share ‖C‖² / ‖P‖² of the true logits P of the pairs that met.
 
-    These leagues are simulated with the table's strengths and numbers of matches.
+    The observed share would be too large, because noise is mostly cyclic. So the true ‖C‖ is found
+    from the observed part C + E, whose noise E is simulated. Each draw of the interval takes logits
+    D from the posterior, plays their matches again, and solves
+
+        ‖x C_D + E‖² = ‖observed part‖²,   E = cyclic part of the logits played again, minus C_D
+
+    for x. The values ‖x C_D‖² are draws from a fiducial distribution of ‖C‖² (Hannig 2009, On
+    generalized fiducial inference, Statistica Sinica 19). Draws of ‖T‖² come from the same matches.
+    The interval has the middle 95 % of ‖C‖² / (‖C‖² + ‖T‖²). The estimate solves the equation for
+    the mean noise.
+
+    Observed logits are log((w + ½) / (l + ½)) after w wins and l losses, where a draw is half of
+    each. Their bias is of order 1 / (w + l)² (Haldane 1956; Anscombe 1956). They do not depend on
+    the ratings, unlike posterior means, which hide cycles of pairs with few matches.
 
     Attributes:
-        share: the cyclic share ‖C‖² / ‖P‖² over the pairs that met, NaN if there is nothing to
-            split.
-        by_chance: 95th percentile of the simulated leagues' ‖C‖², in units of the observed ‖P‖².
-        p_value: share of leagues, the observed league included, whose ‖C‖² is at least as large as
-            the observed ‖C‖².
+        share: the estimate, NaN if the observed payoff is no larger than noise.
+        low, high: ends of the 95 % interval, 0 and 1 if the matches determine nothing.
     """
 
     share: float
-    by_chance: float
-    p_value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        share = "unknown" if np.isnan(self.share) else f"{self.share:.1%}"
+        return f"{share} ({self.low:.1%} to {self.high:.1%})"
 
 
 def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
-    """Compares ‖C‖², the squared norm of the cyclic part of the table's logits, with its values in
-    simulated leagues in which one rating per player explains all results.
+    """Estimates the cyclic share of a table's logits, with the formulas of `Cyclicity`.
 
-    Comparing the cyclic shares would not work: if all players are equal, noise can give any share.
+    Where a draw's noise is larger than an observed part, the true part may be 0. Then the lower end
+    of the interval counts it as 0. The upper end never counts a part as smaller than if the
+    observed part had the size of the mean noise, because a lucky small part proves little.
 
     Args:
         table: the table.
-        draws: number of simulated leagues.
+        draws: number of draws. The interval of fewer than 39 draws is their range.
         rng: random numbers.
-
-    Returns:
-        The comparison.
     """
-    observed = split(logits(table.chance_NN), table.known_NN)
-    if np.isnan(observed.cyclic_share):
-        return Cyclicity(np.nan, np.nan, np.nan)
-    chance_NN = fitted_chances(table)
+    splits = _splitter(table.known_NN)
+    observed = splits(_observed_logits(table))
+    observed_2 = _products(observed, observed)
+    along_D2, across_D2 = np.zeros((2, draws, 2))
+    for index in range(draws):
+        chance_NN = table.drawn(rng)
+        drawn_NN = logits(chance_NN)
+        again_NN = _observed_logits(replayed(table, chance_NN, rng))
+        drawn, noise = splits(drawn_NN), splits(again_NN - drawn_NN)
+        along_D2[index] = _products(drawn, noise) / np.sqrt(_products(drawn, drawn) + TINY)
+        across_D2[index] = _products(noise, noise) - along_D2[index] ** 2
+    bias_2 = along_D2.mean(axis=0)  # along D only, because it vanishes with the true part
+    noise_D2 = across_D2 + (along_D2 - bias_2) ** 2
+    least_D2 = np.where(noise_D2 < observed_2, _true(observed_2, along_D2, across_D2), 0.0)
+    mean_2 = noise_D2.mean(axis=0)
+    most_D2 = _true(np.maximum(observed_2, mean_2), along_D2, across_D2)
+    likely_2 = np.where(mean_2 < observed_2, _true(observed_2, bias_2, mean_2), 0.0)
+    share = float(_share(likely_2[0], likely_2[1], np.nan))
+    lows, highs = _share(least_D2[:, 0], most_D2[:, 1], 0), _share(most_D2[:, 0], least_D2[:, 1], 1)
+    # Weibull's percentiles are honest for few draws.
+    low, high = (
+        float(np.percentile(shares, percent, method="weibull"))
+        for shares, percent in ((lows, 2.5), (highs, 97.5))
+    )
+    return Cyclicity(share, float(np.fmin(low, share)), float(np.fmax(high, share)))
 
-    def cyclic_square(sample: Table) -> float:
-        return float(np.sum(split(logits(sample.chance_NN), sample.known_NN).cyclic_NN ** 2))
 
-    null = [cyclic_square(replayed(table, chance_NN, rng)) for _ in range(draws)]
-    square = float(np.sum(observed.cyclic_NN**2))
-    whole = float(np.sum((observed.cyclic_NN + observed.transitive_NN) ** 2))
-    p_value = (1 + sum(value >= square for value in null)) / (1 + draws)
-    by_chance = float(np.percentile(null, 95)) / whole if null else float("nan")
-    return Cyclicity(observed.cyclic_share, by_chance, p_value)
+def _observed_logits(table: Table) -> Matrix:
+    scored_NN = table.wins_NN + 0.5 * table.draws_NN + 0.5
+    return np.asarray(np.log(scored_NN / scored_NN.T))
 
 
-def fitted_chances(table: Table) -> Matrix:
-    """Returns each player's expected share of a match against each other player if one rating per
-    player explained all results.
+def _products(one: Split, other: Split) -> Matrix:
+    """Returns the inner products of the cyclic and of the transitive parts of two splits."""
+    cyclic = np.sum(one.cyclic_NN * other.cyclic_NN)
+    return np.array([cyclic, np.sum(one.transitive_NN * other.transitive_NN)])
+
+
+def _true(observed: Matrix, along: Matrix, across: Matrix) -> Matrix:
+    """Solves ‖x D + E‖² = observed, and returns ‖x D‖². If there is no solution, x comes nearest.
+
+    Args:
+        observed: squared norms of an observed part.
+        along: component of E in the direction of D.
+        across: squared norm of the rest of E.
     """
-    first_M, second_M = np.nonzero(np.triu(table.known_NN, 1))
-    wins_M, losses_M = table.wins_NN[first_M, second_M], table.wins_NN[second_M, first_M]
-    counts = PairCounts(first_M, second_M, wins_M, table.draws_NN[first_M, second_M], losses_M)
-    fitted = fit(counts, len(table.names))
-    gap_NN = (fitted.rating_N[:, None] - fitted.rating_N[None, :]) / fitted.points_per_logit
-    return np.clip(expected_score(gap_NN, fitted.nu), OFF_BOUNDS, 1.0 - OFF_BOUNDS)
+    square = np.maximum(np.sqrt(np.maximum(observed - across, 0.0)) - along, 0.0) ** 2
+    return np.where(square > TINY, square, 0.0)
+
+
+def _share(cyclic: Matrix, transitive: Matrix, empty: float) -> Matrix:
+    """Returns ‖C‖² / (‖C‖² + ‖T‖²) of squared norms, `empty` for 0 / 0."""
+    whole = np.asarray(cyclic + transitive)
+    return np.divide(cyclic, whole, out=np.full(whole.shape, float(empty)), where=whole > 0)
 
 
 def replayed(table: Table, chance_NN: Matrix, rng: np.random.Generator) -> Table:

@@ -145,12 +145,9 @@ def _structure(structure: Structure) -> list[Block]:
     ]
     sure = any(mass.low[index] >= 0.005 for index in held)
     cyclic = structure.cyclicity
-    share, by_chance = (
-        percent(float(x)) if np.isfinite(x) else "–" for x in (cyclic.share, cyclic.by_chance)
-    )
+    share = "unknown" if np.isnan(cyclic.share) else percent(cyclic.share)
     numbers = {
-        "of the payoff is cyclic": share,
-        "by chance, up to": by_chance,
+        "of the payoff is cyclic": f"{share} ({percent(cyclic.low)} to {percent(cyclic.high)})",
         "three-cycles that are sure": f"{structure.sure_cycles:,}",
         "players": f"{len(names)}",
         "pairs that met": f"{structure.pairs_met:,}",
