@@ -203,10 +203,8 @@ def test_the_platform_holder_stays_over_the_pit_and_pounds() -> None:
     for frame, players in enumerate(frames(playing("platform_holder", "aggressive", 32), 900)):
         holder = players[:, 0]
         attacking = holder["move"][holder["state"] == rules.ATTACK]
-        pounds, attacks = (
-            pounds + int((attacking == moves.GROUNDPOUND).sum()),
-            attacks + len(attacking),
-        )
+        pounds += int((attacking == moves.GROUNDPOUND).sum())
+        attacks += len(attacking)
         if frame > 200:
             over += (np.abs(holder["x"]) < 2.0)[holder["state"] != rules.KO].tolist()
     assert np.mean(over) > 0.7
