@@ -1,6 +1,6 @@
 """Checks a sweep's choice against exact NashConv, and compares a population with fixed settings.
 
-    nice -n 10 .venv/bin/python tests/bench/sweep.py sweep FOLDER [--trials 16] [--final 20000]
+    nice -n 10 .venv/bin/python tests/bench/sweep.py sweep FOLDER [--trials 16] [--final 20000] [--seed 1]
     nice -n 10 .venv/bin/python tests/bench/sweep.py population FOLDER [--repetitions 5]
 
 The game is Kuhn poker, where NashConv is exact: 0 in equilibrium. `sweep` repeats `bin/league
@@ -231,6 +231,7 @@ def main() -> None:
     parser.add_argument("study", choices=["sweep", "population"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1, help="the first repetition's seed")
     parser.add_argument("--trials", type=int, default=16)
     parser.add_argument("--matches", type=int, default=2000)
     parser.add_argument("--final", type=int, default=20_000)
@@ -238,7 +239,7 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     folder = options.folder.absolute()
-    numbers = range(1, options.repetitions + 1)
+    numbers = range(options.seed, options.seed + options.repetitions)
     if options.study == "sweep":
         given = options.trials, options.matches, options.final, options.pause
         good = [sweep(folder, number, *given) for number in numbers]
