@@ -25,8 +25,13 @@ from league.settings.presets import SWEEP, known_near, read_toml
 
 RANGE = ("low", "high", "scale")
 SCALES = ("linear", "log")
-FIXED = ("learner.steps", "learner.snapshot_interval")
-"""Settings that are the same in all trials, because trials are compared after equal training."""
+_EQUAL = "trials are compared after equal training"
+FIXED = {
+    "learner.steps": _EQUAL,
+    "learner.snapshot_interval": _EQUAL,
+    "cluster.store": "trials keep their weights in the sweep's folder",
+}
+"""Settings that are the same in all trials, and why."""
 Choice = bool | int | float | str | list[Any]
 _CHOICES = (bool, int, float, str, list)  # `isinstance` refuses list[Any]
 
@@ -149,10 +154,9 @@ def trials_of(
         ConfigError: there is no such setting, or it can't have such a value.
     """
     for dimension in space:
-        if dimension.name in FIXED:
+        if why := FIXED.get(dimension.name):
             raise ConfigError(
-                f"{where}: {dimension.name} can't be searched, because trials are compared after "
-                "equal training: leave it out"
+                f"{where}: {dimension.name} can't be searched, because {why}: leave it out"
             )
         for value in dimension.ends:
             _check(sections, {dimension.name: value}, where)

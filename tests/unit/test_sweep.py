@@ -76,6 +76,7 @@ def test_each_part_of_each_dimension_has_a_trial(tmp_path: Path) -> None:
         ("learner.learning_rate = []", "learning_rate"),
         ("learner.learning_rate = {}", "learning_rate"),
         ("learner.steps = [1000, 2000]", "learner.steps"),
+        ('cluster.store = ["s3://one", "s3://two"]', "cluster.store"),
         ("learner.batch_size = [1000]", "n_steps"),
         ("learner.batch_size = [512]\nlearner.gradient_parts = [16, 32]", "gradient_parts"),
         ("", "[sweep]"),
