@@ -241,7 +241,7 @@ def start(command: Command) -> int:
         try:
             with _cluster_of(command) as cluster:
                 return _run(folder, command, cluster)
-        except LeagueError as error:
+        except (LeagueError, KeyboardInterrupt) as error:
             is_refused = isinstance(error, (InvalidInput, DataCorrupt))
             has_begun = _has_steps(folder.path) if is_refused else folder.database.exists()
             if not folder.resumed and not has_begun:

@@ -21,10 +21,13 @@ LONGEST_ADDRESS = 300
 
 def waiting_workers(run_dir: Path) -> dict[str, tuple[str, float]]:
     """Returns the workers that the supervisor waits for: by name, the reason, and since when in
-    Unix seconds.
+    Unix seconds. A damaged file counts as no file.
     """
-    found = read_json(run_dir / f"{WAITING}.json").items()
-    return {name: (str(text), float(since)) for name, (text, since) in found}
+    try:
+        found = read_json(run_dir / f"{WAITING}.json").items()
+        return {name: (str(text), float(since)) for name, (text, since) in found}
+    except (DataCorrupt, TypeError, ValueError):
+        return {}
 
 
 def _newest_first() -> list[Path]:

@@ -67,6 +67,11 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
+def on_one_line(value: Any) -> str:
+    """Returns a value as TOML on a single line. None becomes "none"."""
+    return _item(value).as_string()
+
+
 def _item(value: Any) -> Item:
     """Returns a value on a single line. None becomes "none", which settings read as None."""
     if isinstance(value, Mapping):
@@ -108,7 +113,7 @@ def _help(field: FieldInfo) -> list[str]:
     default = "none, it must be given"
     if not field.is_required():
         value = to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
-        default = _item(value).as_string()
+        default = on_one_line(value)
     allowed = f"Allowed: {', '.join(bounds)}. " if bounds else ""
     return [*lines, f"{allowed}Default: {default}"]
 

@@ -24,7 +24,6 @@ from league.runs.folder import locked
 from league.runs.settings import SupervisorSettings
 from league.settings.base import DEFAULT_PRESET, Sections, base_preset, resolve_run
 from league.settings.file import dump_toml
-from league.settings.presets import read_tables
 from league.sweep import tune
 from league.sweep.final import play_final
 from league.sweep.results import ranked, rows_of, state_of, write_preset, write_results
@@ -125,7 +124,9 @@ def sweep(
             raise
         best = _show(order, ended)
         if preset_file is not None:
-            _write_preset(preset_file, best, file, base, sections, assignments or ())
+            write_preset(preset_file, best, sections, base)
+            words = shlex.join(["bin/start-league", "--config", str(preset_file)])
+            say(f"written: {preset_file} ({words})")
     return 0
 
 
@@ -240,16 +241,3 @@ def _show(order: Order, trials: Sequence[Trial]) -> Trial:
     )
     say(f"written: {' and '.join(map(str, files))}")
     return best
-
-
-def _write_preset(
-    target: Path,
-    best: Trial,
-    file: Path,
-    base: str,
-    sections: Sections,
-    assignments: Sequence[str],
-) -> None:
-    given = [text.partition("=")[0].strip() for text in assignments]
-    write_preset(target, best, read_tables(file).sections, sections, given, base)
-    say(f"written: {target} (bin/start-league --config {shlex.quote(str(target))})")

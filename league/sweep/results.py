@@ -14,8 +14,7 @@ from markupsafe import Markup
 from league.console.text import measured
 from league.metrics import Measured
 from league.runs.files import write_whole
-from league.settings.base import NONE, Sections
-from league.settings.presets import Tables
+from league.settings.base import NONE, Sections, lay_over, resolve
 from league.sweep.space import assignment
 from league.sweep.trial import Order, Trial
 from league.views.html import joined, page, section, table, tag
@@ -153,37 +152,30 @@ def _value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def write_preset(
-    file: Path, trial: Trial, stated: Tables, sections: Sections, given: Sequence[str], extends: str
-) -> None:
-    """Writes a settings file with the settings of a trial, for ``--config``.
+def write_preset(file: Path, trial: Trial, sections: Sections, extends: str) -> None:
+    """Writes a settings file with a trial's settings, for ``--config``: all in which the trial
+    differed from the preset that it extends.
 
     Args:
         file: the file to write.
         trial: the trial.
-        stated: the sections of the sweep's settings file.
         sections: the settings that all trials shared.
-        given: names of the settings that flags gave, such as "game.name".
         extends: the preset that all trials extended.
     """
-    tables = {name: dict(values) for name, values in stated.items()}
-    for name in given:
-        section_name, key = name.split(".")[:2]
-        tables.setdefault(section_name, {})[key] = sections[section_name][key]
-    for name, value in trial.settings.items():
-        *path, key = name.split(".")
-        table_: dict[str, Any] = tables
-        for part in path:
-            table_[part] = inner = dict(table_.get(part, {}))
-            table_ = inner
-        table_[key] = value
+    found = lay_over(sections, None, [assignment(*one) for one in trial.settings.items()])
+    below = resolve(extends, environment={})
+    # with the whole value of each setting, because a file's table replaces the preset's table
+    tables = {
+        name: {key: value for key, value in values.items() if value != below[name][key]}
+        for name, values in found.items()
+    }
     last = trial.last
     how, value = "with the highest score", last and last.score
     if trial.final:
         how, value = "that won the final", trial.final
     score = f", {value.value:.4g} {last.unit} at {last.steps:,} steps" if last and value else ""
     heading = f"# The trial of a sweep {how}{score}.\n"
-    content = {"extends": extends, **tables}
+    content = {"extends": extends, **{name: table for name, table in tables.items() if table}}
     write_whole(file, heading + tomlkit.dumps(_written(content)))
 
 

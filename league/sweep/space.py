@@ -10,7 +10,6 @@ are settings. Its values are ranges or lists of choices:
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +20,20 @@ import numpy as np
 
 from league.errors import ConfigError
 from league.settings.base import Sections, lay_over
+from league.settings.file import on_one_line
 from league.settings.presets import SWEEP, known_near, read_toml
 
 RANGE = ("low", "high", "scale")
 SCALES = ("linear", "log")
-FIXED = ("learner.steps", "learner.snapshot_interval")
-"""Settings that are the same in all trials, because trials are compared after equal training."""
+_EQUAL = "trials are compared after equal training"
+FIXED = {
+    "learner.steps": _EQUAL,
+    "learner.snapshot_interval": _EQUAL,
+    "cluster.store": "trials keep their weights in the sweep's folder",
+}
+"""Settings that are the same in all trials, and why."""
 Choice = bool | int | float | str | list[Any]
+_CHOICES = (bool, int, float, str, list)  # `isinstance` refuses list[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +63,9 @@ class Dimension:
             value = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
         else:
             value = low + share * (high - low)
-        return int(value) if is_whole else float(f"{value:.4g}")
+        if is_whole:
+            return int(value)
+        return min(max(float(f"{value:.4g}"), low), high)  # rounding may leave a narrow range
 
 
 def read_space(file: Path) -> tuple[Dimension, ...]:
@@ -83,7 +91,7 @@ def _dimensions(
         path = (*above, key)
         name = ".".join(path)
         if isinstance(value, list):
-            if not value or not all(isinstance(choice, Choice) for choice in value):
+            if not value or not all(isinstance(choice, _CHOICES) for choice in value):
                 raise ConfigError(
                     f"{where} {name} = {value!r} is no list of choices: write numbers, words or "
                     "lists"
@@ -126,7 +134,7 @@ def _range(value: Mapping[str, Any], where: str, name: str) -> Dimension:
 
 def assignment(name: str, value: Choice) -> str:
     """Returns a setting as the flag ``--set`` takes it."""
-    return f"{name}={json.dumps(value)}"  # which is TOML, too, for choices
+    return f"{name}={on_one_line(value)}"
 
 
 def trials_of(
@@ -146,10 +154,9 @@ def trials_of(
         ConfigError: there is no such setting, or it can't have such a value.
     """
     for dimension in space:
-        if dimension.name in FIXED:
+        if why := FIXED.get(dimension.name):
             raise ConfigError(
-                f"{where}: {dimension.name} can't be searched, because trials are compared after "
-                "equal training: leave it out"
+                f"{where}: {dimension.name} can't be searched, because {why}: leave it out"
             )
         for value in dimension.ends:
             _check(sections, {dimension.name: value}, where)

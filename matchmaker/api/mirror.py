@@ -90,7 +90,9 @@ class Mirror:
         folder = self._run_dir / REPLAYS
         known = self._replays
         if known is None:
-            known = set(self._listed.read_text().split()) if self._listed.exists() else set()
+            known = set[str]()
+            if self._listed.exists():
+                known |= set(self._listed.read_text(errors="replace").split())
         found = {
             match[1] for name in self._store.names(REPLAYS) if (match := _REPLAY.fullmatch(name))
         }

@@ -50,6 +50,16 @@ def test_a_worker_that_the_supervisor_waits_for_has_no_node(tmp_path):
         assert not client.status().workers[0].node, "it may have moved"
 
 
+@pytest.mark.parametrize("text", ['{"a": 5}', '{"a": ["waits", "x"]}', "[", "[1]"])
+def test_a_damaged_list_of_waiting_workers_counts_as_none(tmp_path, text):
+    (tmp_path / "waiting.json").write_text(text)
+    with (
+        MatchmakerServer(tmp_path / "league.db") as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        assert client.status().workers == ()
+
+
 def test_the_log_tells_a_restart_from_a_first_start(league):
     for _ in range(2):
         league.open()

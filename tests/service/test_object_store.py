@@ -168,6 +168,15 @@ def test_a_replay_that_was_removed_here_stays_away_after_a_restart(
     assert {path.name for path in folder.iterdir()} == {"kept.replay", "zz_new.replay"}
 
 
+def test_replays_come_although_the_list_of_stored_replays_is_damaged(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "stored_replays.txt").write_bytes(b"\xff\xfe")
+    with MatchmakerServer(tmp_path / "league.db", store=store):
+        store.create("replays/ab12.replay", b"a match")
+        wait_for(lambda: (tmp_path / "replays" / "ab12.replay").is_file())
+
+
 def test_a_replay_that_is_too_large_or_gone_costs_no_other(
     server: MatchmakerServer, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,7 +107,7 @@ def test_finalists_rank_by_their_mixtures_matches_against_each_other(order: Orde
     assert rows[3]["final"] == ""
     assert "final" in page.read_text()
     preset = order.folder / "best.toml"
-    write_preset(preset, ranked(found)[0], {}, resolve("board", environment={}), [], "board")
+    write_preset(preset, ranked(found)[0], resolve("board", environment={}), "board")
     assert "final" in preset.read_text()
 
 

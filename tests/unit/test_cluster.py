@@ -93,6 +93,17 @@ def test_a_machine_without_ray_is_told_how_to_install_it(tmp_path: Path) -> None
     assert not (tmp_path / "run").exists()
 
 
+def test_a_run_that_is_interrupted_before_its_start_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:  # Ctrl-C while Ray starts
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("league.cluster.ray.Cluster", interrupted)
+    assert start_league(["--engine", "ray", "--run-dir", str(tmp_path / "run")]) == 130
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_league_on_one_machine_does_not_load_ray() -> None:
     code = "import sys, league.cluster.main; sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -37,6 +37,17 @@ def test_groups_are_compared_in_shares_of_a_match(rps):
     assert float(without_scissors.value) == pytest.approx(0.5 - 0.5 * margin / 3, abs=1e-6)
 
 
+def test_a_large_group_is_not_better_by_luck():
+    """All players are equal, but the luckiest of six wins more than half of its matches."""
+    held, rng = 0, np.random.default_rng(5)
+    for _ in range(5):
+        table = played(np.full((7, 7), 0.5), 40, rng)
+        groups = [(range(6), [6]), ([6], range(6))]
+        for compared in study(table, groups, draws=20).performances:
+            held += bool(compared.low <= 0.5 <= compared.high)
+    assert held >= 8
+
+
 def test_the_same_seed_gives_the_same_figures():
     table = played(chances(elo([0, 1, 2, 3])), 20, np.random.default_rng(0))
     one, other = (as_json(study(table, draws=10)) for _ in range(2))

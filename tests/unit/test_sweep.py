@@ -19,13 +19,12 @@ from league.evaluations import MAX_PAIRS
 from league.games.settings import GameSettings
 from league.metrics import Measured
 from league.players import PayoffCell
-from league.settings.base import Sections, resolve
-from league.settings.presets import read_tables
+from league.settings.base import Sections, lay_over, resolve
 from league.sweep.command import sweep
 from league.sweep.final import play_final
 from league.sweep.results import ranked, render, write_preset, write_results
 from league.sweep.score import elo_lead, value_against
-from league.sweep.space import Dimension, read_space, trials_of
+from league.sweep.space import Dimension, assignment, read_space, trials_of
 from league.sweep.trial import Order, Rung, Trial, read_trial, thinned, write_trial
 from league.sweep.tune import interrupts
 
@@ -77,6 +76,7 @@ def test_each_part_of_each_dimension_has_a_trial(tmp_path: Path) -> None:
         ("learner.learning_rate = []", "learning_rate"),
         ("learner.learning_rate = {}", "learning_rate"),
         ("learner.steps = [1000, 2000]", "learner.steps"),
+        ('cluster.store = ["s3://one", "s3://two"]', "cluster.store"),
         ("learner.batch_size = [1000]", "n_steps"),
         ("learner.batch_size = [512]\nlearner.gradient_parts = [16, 32]", "gradient_parts"),
         ("", "[sweep]"),
@@ -205,7 +205,7 @@ def test_a_final_ranks_the_trials_that_reached_the_last_rung(tmp_path: Path) -> 
         "20.0",
     ]
     assert "-5" in page.read_text()
-    write_preset(tmp_path / "best.toml", trials[2], {}, board(), [], "board")
+    write_preset(tmp_path / "best.toml", trials[2], board(), "board")
     assert "final" in (tmp_path / "best.toml").read_text()
 
 
@@ -266,20 +266,36 @@ def test_a_trial_is_read_as_it_was_written(tmp_path: Path) -> None:
         read_trial(tmp_path, 1, {})
 
 
-def test_the_written_preset_has_the_best_trial_over_the_file_and_the_flags(tmp_path: Path) -> None:
+def test_the_written_preset_has_all_settings_of_the_best_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUMITE_LEARNER__N_EPOCHS", "3")
     file = written(tmp_path, 'extends = "board"\n[learner]\nsteps = 5_000\n' + SPACE)
-    given = ["learner.desired_kl=none", 'game.name="leduc"']
-    sections = resolve("board", file, given, environment={})
-    best = Trial(number=0, settings={"learner.ent_coef": 0.3, "matchmaker.mixes.league.self": 0.5})
-    target, stated = tmp_path / "best.toml", read_tables(file).sections
-    names = [one.partition("=")[0] for one in given]
-    write_preset(target, best, stated, sections, names, "board")
-    found = resolve(None, target, environment={})
-    assert found["learner"]["ent_coef"] == 0.3
-    assert found["learner"]["steps"] == 5_000
-    assert found["learner"]["desired_kl"] is None
-    assert found["game"]["name"] == "leduc"
-    assert found["matchmaker"]["mixes"]["league"]["self"] == 0.5
+    flags = ["learner.desired_kl=none", 'game.name="leduc"']
+    sections = resolve("board", file, flags)
+    settings = {
+        "learner.ent_coef": 0.3,
+        "matchmaker.mixes.league.random": 0.5,  # the preset's mix has other members, too
+        "supervisor.learners": [{"name": "main"}, {"name": "second"}],
+    }
+    target = tmp_path / "best.toml"
+    write_preset(target, Trial(number=0, settings=settings), sections, "board")
+    trial = [assignment(*setting) for setting in settings.items()]
+    assert resolve(None, target, environment={}) == lay_over(sections, None, trial)
+
+
+def test_choices_may_be_lists(tmp_path: Path) -> None:
+    lists = '[[{ name = "main" }], [{ name = "main" }, { name = "second" }]]'
+    file = written(tmp_path, f"[sweep]\nsupervisor.learners = {lists}\n")
+    trials = trials_of(read_space(file), board(), 2, seed=0, where=str(file))
+    sizes = [len(trial["supervisor.learners"]) for trial in trials]  # pyrefly: ignore
+    assert sorted(sizes) == [1, 2]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.12341, 0.12344), (0.99996, 0.99999)])
+def test_no_value_lies_outside_a_narrow_range(low: float, high: float) -> None:
+    dimension = Dimension(name="learner.gamma", low=low, high=high)
+    assert all(low <= float(str(dimension.at(share / 10))) <= high for share in range(10))
 
 
 def test_without_ray_the_message_names_the_extra(

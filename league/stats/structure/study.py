@@ -21,11 +21,7 @@ from league.stats.structure.cycles import (
     strongest_cycles,
     sure_cycles,
 )
-from league.stats.structure.equilibria import (
-    alpha_rank,
-    nash_averaging,
-    relative_performance,
-)
+from league.stats.structure.equilibria import alpha_rank, nash_averaging, zero_sum
 from league.stats.structure.table import Matrix, Table, margins
 
 PERCENTILES = (2.5, 97.5)
@@ -102,12 +98,17 @@ def study(
     """
     rng = np.random.default_rng(seed)
     draws = draws or max(20, min(200, 40_000 // len(table.names)))
-    figures = _figures(table, table.chance_NN, groups)
-    drawn = [_figures(table, table.drawn(rng), groups) for _ in range(draws)]
+    figures, compared = _figures(table, table.chance_NN), [_Compared(table, its) for its in groups]
+    drawn = []
+    for _ in range(draws):
+        chance_NN = table.drawn(rng)
+        drawn.append(_figures(table, chance_NN))
+        for its in compared:
+            its.add(chance_NN)
     masses_DN, *others = (np.array(column) for column in zip(*drawn, strict=True))
     clusters = clusters_of(table)
     member_NC = np.eye(clusters.count)[clusters.cluster_N]
-    score, alpha_mass, performance = map(_estimate, figures[1:], others)
+    score, alpha_mass = map(_estimate, figures[1:], others)
     return Structure(
         table=table,
         draws=draws,
@@ -120,21 +121,48 @@ def study(
         sure_cycles=sure_cycles(table),
         clusters=clusters,
         cluster_mass=_estimate(figures[0] @ member_NC, masses_DN @ member_NC),
-        performances=tuple(map(Estimate, performance.value, performance.low, performance.high)),
+        performances=tuple(its.estimate() for its in compared),
     )
 
 
-def _figures(
-    table: Table, chance_NN: Matrix, groups: Sequence[Group]
-) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """Returns the players' masses and scores in the Nash mixture, their masses in α-rank, and the
-    first group's share of a match (or payoff) for each pair of groups.
-    """
+def _figures(table: Table, chance_NN: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    """Returns the players' masses and scores in the Nash mixture, and their masses in α-rank."""
     margin_NN = margins(chance_NN)
-    values = [relative_performance(margin_NN[np.ix_(ours, theirs)]) for ours, theirs in groups]
-    nash, stake = nash_averaging(margin_NN), table.stake
-    earned = stake * np.array(values) if stake else 0.5 + 0.5 * np.array(values)
-    return nash.mass_N, nash.score_N * (stake or 1.0), alpha_rank(margin_NN), earned
+    nash = nash_averaging(margin_NN)
+    return nash.mass_N, nash.score_N * (table.stake or 1.0), alpha_rank(margin_NN)
+
+
+class _Compared:
+    """Compares two groups of R and C players that both play their best mixtures x and y.
+
+    The value of noisy margins is biased towards the larger group, which has more chances to look
+    good by luck. So the values of draws give no interval. Let A be the true margins, and Â their
+    estimates. With y a best mixture for A, and with x a best mixture for A, respectively,
+
+        val(Â) − val(A) ≤ max_i ((Â − A) y)_i,   val(A) − val(Â) ≤ max_j ((A − Â)ᵀ x)_j.
+
+    The interval takes the 97.5th percentiles of these bounds, with draws of the posterior as A, and
+    with the best mixtures for Â as x and y. For two single players, it has the middle 95 % of the
+    draws.
+    """
+
+    def __init__(self, table: Table, group: Group) -> None:
+        self._stake, self._rows = table.stake, np.ix_(*group)
+        self._margin_RC = margins(table.chance_NN)[self._rows]
+        self._x_R, self._value = zero_sum(self._margin_RC)
+        self._y_C, _ = zero_sum(-self._margin_RC.T)
+        self._bounds = list[tuple[float, float]]()
+
+    def add(self, chance_NN: Matrix) -> None:
+        """Adds a draw of the posterior."""
+        missing_RC = self._margin_RC - margins(chance_NN)[self._rows]
+        self._bounds.append(((missing_RC @ self._y_C).max(), (-self._x_R @ missing_RC).max()))
+
+    def estimate(self) -> Estimate:
+        """Returns the first group's share of a match, or its payoff."""
+        below, above = np.maximum(np.percentile(self._bounds, PERCENTILES[1], axis=0), 0.0)
+        values = np.array([self._value, self._value - below, self._value + above])
+        return Estimate(*(self._stake * values if self._stake else 0.5 + 0.5 * values))
 
 
 def _estimate(value: Matrix, drawn: Matrix) -> Estimate:
