@@ -1,6 +1,6 @@
 """Checks a sweep's choice against exact NashConv, and compares a population with fixed settings.
 
-    nice -n 10 .venv/bin/python tests/bench/sweep.py sweep FOLDER [--trials 16] [--final 20000] [--seed 1]
+    nice -n 10 .venv/bin/python tests/bench/sweep.py sweep FOLDER [--trials 16] [--seed 1]
     nice -n 10 .venv/bin/python tests/bench/sweep.py population FOLDER [--repetitions 5]
 
 The game is Kuhn poker, where NashConv is exact: 0 in equilibrium. `sweep` repeats `bin/league
