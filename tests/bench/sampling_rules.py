@@ -6,8 +6,8 @@
 Each run is the preset `board` with an evaluator, on one core. With the rule `self` the agent meets
 itself, as in the preset. With the other rules it meets its snapshots instead, in the same share of
 the matches. NashConv is 0 in an equilibrium. It is printed for the last snapshot, for the average
-of the later half of the snapshots, and for the league's Nash mixture. The same command continues
-with the runs that are not finished.
+of the later half of the snapshots, and for the league's Nash mixture. Runs that have their figures
+are not repeated.
 """
 
 from __future__ import annotations

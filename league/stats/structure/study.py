@@ -137,7 +137,7 @@ class _Compared:
 
     The value of noisy margins is biased towards the larger group, which has more chances to look
     good by luck. So the values of draws give no interval. Let A be the true margins, and Â their
-    estimates. With y a best mixture for A, and with x a best mixture for A, respectively,
+    estimates. If x and y are the groups' best mixtures for A,
 
         val(Â) − val(A) ≤ max_i ((Â − A) y)_i,   val(A) − val(Â) ≤ max_j ((A − Â)ᵀ x)_j.
 
